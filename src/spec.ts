@@ -1,0 +1,54 @@
+/**
+ * The one schema of a workspace's spec: what the API accepts and what a stored row must still satisfy.
+ *
+ * Every field has a default, so a normalised spec is complete and two specs are the same wish exactly if they are equal.
+ */
+import { z } from "zod";
+import type { WorkspaceSpec } from "./workspace.ts";
+
+/** The roots the sandbox SDK can back up (its `BackupOptions.dir`); a directory elsewhere could never survive. */
+const DIRECTORY_ROOTS = ["/workspace", "/home", "/tmp", "/var/tmp", "/app"];
+const DIRECTORY_MAX_LENGTH = 1024;
+const ENV_MAX_ENTRIES = 100;
+const ENV_MAX_VALUE_LENGTH = 8192;
+
+const directory = z
+  .string()
+  .max(DIRECTORY_MAX_LENGTH)
+  .refine(isWorkingDirectory, {
+    error: `must be a normalised absolute path in one of ${DIRECTORY_ROOTS.join(", ")}`,
+  });
+
+const env = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
+      error: "must be a name of letters, digits and underscores, not starting with a digit",
+    }),
+    z
+      .string()
+      .max(ENV_MAX_VALUE_LENGTH)
+      // eslint-disable-next-line no-control-regex
+      .regex(/^[^\u0000]*$/, { error: "must not contain a NUL character" }),
+  )
+  .refine((entries) => Object.keys(entries).length <= ENV_MAX_ENTRIES, {
+    error: `must have at most ${ENV_MAX_ENTRIES} entries`,
+  });
+
+export const workspaceSpecSchema = z.strictObject({
+  operatingMode: z.enum(["Running", "Suspended"]).default("Running"),
+  directory: directory.default("/workspace"),
+  env: env.default({}),
+  paused: z.boolean().default(false),
+});
+
+/** The spec a stored JSON value stands for, or null where it no longer satisfies the schema. */
+export function parseStoredSpec(stored: unknown): WorkspaceSpec | null {
+  const parsed = workspaceSpecSchema.safeParse(stored);
+  return parsed.success ? parsed.data : null;
+}
+
+function isWorkingDirectory(path: string): boolean {
+  const segments = path.split("/").slice(1);
+  const normalised = path.startsWith("/") && segments.every((segment) => segment !== "" && segment !== "." && segment !== "..");
+  return normalised && /^[^\u0000-\u001f]*$/.test(path) && DIRECTORY_ROOTS.some((root) => path === root || path.startsWith(`${root}/`));
+}

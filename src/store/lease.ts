@@ -1,0 +1,51 @@
+/**
+ * Who may sweep. One row, taken by compare-and-swap; every taking raises the epoch, and the epoch is what fences: `progress` writes
+ * only while the row still has it, and a sandbox refuses calls with a lower one (invariant 11).
+ */
+import { and, eq, lte, sql } from "drizzle-orm";
+import type { Instant } from "../workspace.ts";
+import type { Database } from "./db.ts";
+import { controller } from "./schema.ts";
+
+export interface Lease {
+  readonly epoch: number;
+  readonly expiresTime: Instant;
+  /** As of the taking: the resync has looked at every workspace whose turn came before this. */
+  readonly resyncTime: Instant;
+}
+
+const ROW = 1;
+
+/** The lease, or null while somebody else holds it: that is normal. */
+export async function acquireLease(db: Database, holder: string, now: Instant, leaseMs: number): Promise<Lease | null> {
+  const [row] = await db
+    .insert(controller)
+    .values({ id: ROW, holder, epoch: 1, expiresTime: now + leaseMs, resyncTime: now })
+    .onConflictDoUpdate({
+      target: controller.id,
+      set: { holder, epoch: sql`${controller.epoch} + 1`, expiresTime: now + leaseMs },
+      setWhere: lte(controller.expiresTime, now),
+    })
+    .returning();
+  return row ? { epoch: row.epoch, expiresTime: row.expiresTime, resyncTime: row.resyncTime } : null;
+}
+
+/** The heartbeat. False where the lease is somebody else's by now. */
+export async function renewLease(db: Database, epoch: number, expiresTime: Instant, resyncTime: Instant): Promise<boolean> {
+  const renewed = await db.update(controller).set({ expiresTime, resyncTime }).where(isHeld(epoch)).returning({ epoch: controller.epoch });
+  return renewed.length === 1;
+}
+
+/** Gives the lease up, and records the sweep where it went through. False, and nothing done, where the lease is somebody else's. */
+export async function releaseLease(db: Database, epoch: number, resyncTime: Instant, sweptTime: Instant | null): Promise<boolean> {
+  const released = await db
+    .update(controller)
+    .set({ expiresTime: 0, resyncTime, ...(sweptTime !== null && { lastSweepTime: sweptTime }) })
+    .where(isHeld(epoch))
+    .returning({ epoch: controller.epoch });
+  return released.length === 1;
+}
+
+function isHeld(epoch: number) {
+  return and(eq(controller.id, ROW), eq(controller.epoch, epoch));
+}

@@ -1,0 +1,65 @@
+/** Rows and what they mean. A row is parsed, not trusted: what no longer reads well gets a defined meaning and never throws. */
+import { parseStoredSpec } from "../spec.ts";
+import type { Instance, LaneHold, Workspace, WorkspaceRecord } from "../workspace.ts";
+import type { workspaces } from "./schema.ts";
+import { toStatus } from "./status.ts";
+
+type WorkspaceRow = typeof workspaces.$inferSelect;
+
+export function toWorkspace(row: WorkspaceRow, instance: Instance | null): Workspace {
+  return {
+    uid: row.uid,
+    namespace: row.namespace,
+    name: row.name,
+    generation: row.generation,
+    revision: row.revision,
+    resourceVersion: row.resourceVersion,
+    creationTime: row.creationTime,
+    deletionTime: row.deletionTime,
+    labels: toStringMap(row.labels),
+    annotations: toStringMap(row.annotations),
+    spec: parseJson(row.spec),
+    status: toStatus(parseJson(row.status)),
+    sandboxId: instance?.sandboxId ?? null,
+    incarnation: row.incarnation,
+    failures: row.failures,
+    nextRetryTime: row.nextRetryTime,
+  };
+}
+
+export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: LaneHold | null): WorkspaceRecord {
+  return {
+    uid: row.uid,
+    namespace: row.namespace,
+    name: row.name,
+    generation: row.generation,
+    resourceVersion: row.resourceVersion,
+    deletionTime: row.deletionTime,
+    spec: parseStoredSpec(parseJson(row.spec)),
+    status: toStatus(parseJson(row.status)),
+    incarnation: row.incarnation,
+    instance,
+    lane,
+    failures: row.failures,
+    nextRetryTime: row.nextRetryTime,
+    readyTime: row.readyTime,
+    queuedTime: row.queuedTime,
+    unreachableTime: row.unreachableTime,
+    nextReconcileTime: row.nextReconcileTime,
+    resyncPhase: row.resyncPhase,
+  };
+}
+
+function toStringMap(text: string): Readonly<Record<string, string>> {
+  const value = parseJson(text);
+  if (typeof value !== "object" || value === null) return {};
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

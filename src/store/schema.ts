@@ -1,0 +1,100 @@
+/**
+ * The tables. `docs/storage.md` says of each column what it means, who writes it and whether it may change.
+ *
+ * No CHECK constraints and no foreign keys: drizzle-kit changes them by recreating the table, which on D1 cascades
+ * (platform behaviour of `PRAGMA foreign_keys` inside a batch). Enumerations are checked where rows are parsed.
+ */
+import { sql } from "drizzle-orm";
+import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/** The wish (API) and, beside it, what the controller concluded and remembers. */
+export const workspaces = sqliteTable(
+  "workspaces",
+  {
+    uid: text("uid").primaryKey(),
+    namespace: text("namespace").notNull(),
+    name: text("name").notNull(),
+    // Written by the API.
+    spec: text("spec").notNull(),
+    labels: text("labels").notNull(),
+    annotations: text("annotations").notNull(),
+    generation: integer("generation").notNull(),
+    revision: integer("revision").notNull(),
+    creationTime: integer("creation_time").notNull(),
+    deletionTime: integer("deletion_time"),
+    // Written by both: the version of the row, and when the controller should look at it next.
+    resourceVersion: integer("resource_version").notNull(),
+    nextReconcileTime: integer("next_reconcile_time"),
+    // Written by the controller.
+    status: text("status").notNull(),
+    incarnation: integer("incarnation").notNull().default(0),
+    failures: integer("failures").notNull().default(0),
+    nextRetryTime: integer("next_retry_time"),
+    readyTime: integer("ready_time"),
+    queuedTime: integer("queued_time"),
+    unreachableTime: integer("unreachable_time"),
+    // Fixed at creation: where in the resync interval the workspace's turn is, in millionths.
+    resyncPhase: integer("resync_phase").notNull(),
+  },
+  (table) => [
+    uniqueIndex("workspaces_name").on(table.namespace, table.name),
+    index("workspaces_due")
+      .on(table.nextReconcileTime)
+      .where(sql`next_reconcile_time IS NOT NULL`),
+    index("workspaces_queued")
+      .on(table.queuedTime)
+      .where(sql`queued_time IS NOT NULL`),
+    index("workspaces_resync").on(table.resyncPhase, table.uid),
+  ],
+);
+
+/** The ledger: every incarnation that was ever admitted and is not yet proven gone. Committed before any start. */
+export const instances = sqliteTable(
+  "instances",
+  {
+    doId: text("do_id").primaryKey(),
+    sandboxId: text("sandbox_id").notNull(),
+    workspaceUid: text("workspace_uid").notNull(),
+    namespace: text("namespace").notNull(),
+    name: text("name").notNull(),
+    incarnation: integer("incarnation").notNull(),
+    admittedTime: integer("admitted_time").notNull(),
+  },
+  (table) => [uniqueIndex("instances_workspace").on(table.workspaceUid, table.incarnation)],
+);
+
+/** One row for each start in flight; a slot whose deadline passed may be taken. */
+export const startLane = sqliteTable(
+  "start_lane",
+  {
+    slot: integer("slot").primaryKey(),
+    startId: text("start_id").notNull(),
+    workspaceUid: text("workspace_uid").notNull(),
+    /** Since when the workspace waited: a start that the platform put off goes back to this place in the queue. */
+    queuedTime: integer("queued_time").notNull(),
+    admittedTime: integer("admitted_time").notNull(),
+    deadlineTime: integer("deadline_time").notNull(),
+  },
+  (table) => [uniqueIndex("start_lane_workspace").on(table.workspaceUid)],
+);
+
+/** One row: who may sweep, until when, and what the sweeps remember. */
+export const controller = sqliteTable("controller", {
+  id: integer("id").primaryKey(),
+  holder: text("holder").notNull(),
+  epoch: integer("epoch").notNull(),
+  expiresTime: integer("expires_time").notNull(),
+  /** The resync has looked at every workspace whose turn came before this. */
+  resyncTime: integer("resync_time").notNull(),
+  /** End of the last tick that went through without an error of its own. */
+  lastSweepTime: integer("last_sweep_time"),
+  /** No start is admitted before this: the platform has no capacity, or asked for patience. */
+  brakeUntilTime: integer("brake_until_time"),
+  brakeFailures: integer("brake_failures").notNull().default(0),
+});
+
+/** One row: the last resource version given out. */
+export const sequence = sqliteTable("sequence", {
+  id: integer("id").primaryKey(),
+  value: integer("value").notNull(),
+});

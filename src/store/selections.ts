@@ -1,0 +1,18 @@
+/**
+ * The columns of joined rows. D1 answers a batch with one object per row, keyed by column name, so a name that two joined tables share
+ * would be lost: each selected column has a name of its own.
+ */
+import { sql } from "drizzle-orm";
+import { instances, startLane } from "./schema.ts";
+
+export const instanceColumns = {
+  doId: instances.doId,
+  sandboxId: instances.sandboxId,
+  incarnation: sql<number>`${instances.incarnation}`.as("instance_incarnation"),
+};
+
+export const laneColumns = {
+  startId: startLane.startId,
+  queuedTime: sql<number>`${startLane.queuedTime}`.as("lane_queued_time"),
+  deadlineTime: startLane.deadlineTime,
+};

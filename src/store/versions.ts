@@ -1,0 +1,14 @@
+/** The resource version: one sequence for all rows, so that a later write of any row has a higher number. */
+import { sql } from "drizzle-orm";
+import type { Database } from "./db.ts";
+import { sequence } from "./schema.ts";
+
+/** The statement to put first in a batch whose other statements use `currentVersion`. A number nobody takes is a harmless gap. */
+export function nextVersion(db: Database) {
+  return db
+    .insert(sequence)
+    .values({ id: 1, value: 1 })
+    .onConflictDoUpdate({ target: sequence.id, set: { value: sql`${sequence.value} + 1` } });
+}
+
+export const currentVersion = sql<number>`(SELECT value FROM sequence)`;

@@ -1,0 +1,199 @@
+/**
+ * The vocabulary that every part of Mooring shares. Types and constant tables only; imports nothing.
+ *
+ * Instants are epoch milliseconds (`…Time`), durations carry their unit. The wire form (RFC 3339) exists only in `api/`.
+ */
+
+/** Epoch milliseconds. */
+export type Instant = number;
+
+export type OperatingMode = "Running" | "Suspended";
+
+/** What the user wishes. Replaced whole by a PUT; the controller never writes it. */
+export interface WorkspaceSpec {
+  readonly operatingMode: OperatingMode;
+  /** Absolute path of the working directory; it exists before the workspace is Ready. */
+  readonly directory: string;
+  /** Environment of the container. Values may be secrets: never in logs, messages or errors. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The operator's hold: nothing but deletion is done for the workspace while true. */
+  readonly paused: boolean;
+}
+
+export interface WorkspaceName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export type ConditionType = "Ready" | "Reconciling" | "Stalled" | "Suspended";
+export type ConditionStatus = "True" | "False" | "Unknown";
+
+/** Machine-readable cause of a condition; part of the API. */
+export type Reason =
+  | "ContainerHealthy"
+  | "Pending"
+  | "Queued"
+  | "Starting"
+  | "StartFailed"
+  | "StartTimeout"
+  | "CapacityUnavailable"
+  | "RateLimited"
+  | "ContainerExited"
+  | "SpecChanged"
+  | "Suspending"
+  | "SuspendedByUser"
+  | "Paused"
+  | "Terminating"
+  | "Unreachable"
+  | "InvalidSpec"
+  | "Misconfigured"
+  | "Settled"
+  | "WishedRunning"
+  | "Retryable";
+
+export interface Condition {
+  readonly type: ConditionType;
+  readonly status: ConditionStatus;
+  readonly reason: Reason;
+  readonly message: string;
+  readonly observedGeneration: number;
+  readonly lastTransitionTime: Instant;
+}
+
+/** A printed summary of the conditions; nothing decides on it. */
+export type Phase = "Pending" | "Queued" | "Starting" | "Ready" | "Suspending" | "Suspended" | "Stalled" | "Terminating" | "Unknown";
+
+/** The controller's last conclusion about a workspace. */
+export interface WorkspaceStatus {
+  /** The generation this status is about; 0 before the first pass. */
+  readonly observedGeneration: number;
+  readonly phase: Phase;
+  readonly conditions: readonly Condition[];
+}
+
+/** A workspace as a reader sees it. `spec` is the stored JSON: a reader shows what is stored, parsable or not. */
+export interface Workspace extends WorkspaceName {
+  readonly uid: string;
+  readonly generation: number;
+  readonly revision: number;
+  readonly resourceVersion: number;
+  readonly creationTime: Instant;
+  readonly deletionTime: Instant | null;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly spec: unknown;
+  readonly status: WorkspaceStatus;
+  /** Of the live incarnation; null while no sandbox was admitted. */
+  readonly sandboxId: string | null;
+  readonly incarnation: number;
+  readonly failures: number;
+  readonly nextRetryTime: Instant | null;
+}
+
+/** What a failure is and so what follows from it. */
+export type FailureClass =
+  | "Progressing"
+  | "Capacity"
+  | "RateLimited"
+  | "Transient"
+  | "Uncertain"
+  | "Permanent"
+  | "NotRunning"
+  | "Misconfigured";
+
+export interface Failure {
+  readonly class: FailureClass;
+  readonly reason: Reason;
+  /** For the status: what happened, without any value of the spec. */
+  readonly message: string;
+  /** As the platform asked, where it did. */
+  readonly retryAfterMs?: number;
+}
+
+/** How a container ended. */
+export interface Exit {
+  /** 128 + n for signal n; null where the platform did not say. */
+  readonly code: number | null;
+  readonly time: Instant;
+}
+
+/**
+ * What one look at a sandbox gave. A look that failed is `Unknown`, which is never taken for absence.
+ *
+ * - `Absent`: nothing was ever admitted under this incarnation.
+ * - `Stopped`: admitted once, runs no container.
+ * - `Starting`: a start operation is under way.
+ * - `Failed`: the last start operation ended without a verified container, and none runs.
+ * - `Unverified`: a container runs that no finished start operation vouches for.
+ * - `Running`: a container runs and its start was verified.
+ * - `Destroying`: the incarnation is over for good, yet a container still runs.
+ * - `Destroyed`: the incarnation is over for good and no container runs.
+ */
+export type Observation =
+  | { readonly kind: "Absent" }
+  | { readonly kind: "Stopped"; readonly startId: string | null; readonly exit: Exit | null }
+  | { readonly kind: "Starting"; readonly startId: string }
+  | { readonly kind: "Failed"; readonly startId: string; readonly specHash: string; readonly failure: Failure }
+  | { readonly kind: "Unverified" }
+  | { readonly kind: "Running"; readonly startId: string; readonly specHash: string }
+  | { readonly kind: "Destroying" }
+  | { readonly kind: "Destroyed" }
+  | { readonly kind: "Unknown"; readonly failure: Failure };
+
+/** A row of the ledger: an incarnation that was admitted once and is not yet proven gone. */
+export interface Instance {
+  /** 64 hex digits. */
+  readonly doId: string;
+  /** What a user's Worker passes to `getSandbox`; derived from uid and incarnation, never used twice. */
+  readonly sandboxId: string;
+  readonly incarnation: number;
+}
+
+/** A place in the start lane: the permission for one start, until its deadline. */
+export interface LaneHold {
+  readonly startId: string;
+  readonly queuedTime: Instant;
+  readonly deadlineTime: Instant;
+}
+
+/** What the controller loads for a pass: the wish, and beside it its own memory. */
+export interface WorkspaceRecord extends WorkspaceName {
+  readonly uid: string;
+  readonly generation: number;
+  readonly resourceVersion: number;
+  readonly deletionTime: Instant | null;
+  /** Null where the stored spec no longer parses. */
+  readonly spec: WorkspaceSpec | null;
+  readonly status: WorkspaceStatus;
+  /** The last incarnation given out; 0 before the first. */
+  readonly incarnation: number;
+  readonly instance: Instance | null;
+  readonly lane: LaneHold | null;
+  readonly failures: number;
+  readonly nextRetryTime: Instant | null;
+  /** Since when the workspace is Ready; null while it is not. */
+  readonly readyTime: Instant | null;
+  /** Since when it waits for the start lane; null while it does not. */
+  readonly queuedTime: Instant | null;
+  /** Since when its sandbox has not answered; null while it does. */
+  readonly unreachableTime: Instant | null;
+  /** Null in a steady state: only the resync looks at it. */
+  readonly nextReconcileTime: Instant | null;
+  /** The workspace's turn in the resync, in millionths of its interval. */
+  readonly resyncPhase: number;
+}
+
+/** What a pass writes back; the fields are those of the record. */
+export interface Conclusion {
+  readonly status: WorkspaceStatus;
+  readonly failures: number;
+  readonly nextRetryTime: Instant | null;
+  readonly readyTime: Instant | null;
+  readonly queuedTime: Instant | null;
+  readonly unreachableTime: Instant | null;
+  readonly nextReconcileTime: Instant | null;
+  /** The start that holds the lane has been settled, one way or the other. */
+  readonly laneReleased: boolean;
+  /** The platform refused a start for reasons that concern every workspace. */
+  readonly brake: { readonly retryAfterMs: number | null } | null;
+}
