@@ -1,0 +1,42 @@
+/** Sends one event; false when nobody listens any more. */
+export type Emit = (event: Readonly<Record<string, unknown>>) => boolean;
+
+export interface EventSource {
+  readonly emit: Emit;
+  readonly close: () => void;
+  /** Aborted when the reader goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** A stream of server-sent events, as the SDK reads them on either transport. */
+export function eventStream(produce: (source: EventSource) => void | Promise<void>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const gone = new AbortController();
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      let open = true;
+      gone.signal.addEventListener("abort", () => (open = false));
+      const emit: Emit = (event) => {
+        if (open) controller.enqueue(encoder.encode(`data: ${JSON.stringify(event)}\n\n`));
+        return open;
+      };
+      const close = (): void => {
+        if (open) controller.close();
+        open = false;
+      };
+      // Not awaited: a pull must find what was produced so far, not wait for the last event.
+      void Promise.resolve(produce({ emit, close, signal: gone.signal })).catch((error: unknown) => {
+        emit({ type: "error", error: error instanceof Error ? error.message : String(error), timestamp: now() });
+        close();
+      });
+    },
+    cancel() {
+      gone.abort();
+    },
+  });
+}
+
+/** The present instant, as the protocol writes it. */
+export function now(): string {
+  return new Date().toISOString();
+}
