@@ -1,0 +1,69 @@
+/**
+ * What the object must know after it was reset at any moment (invariants 11 and 13).
+ *
+ * 1. One record under one key, so that every change is atomic.
+ * 2. Written synchronously, before the memory copy changes: no other call can run between a decision and its record.
+ * 3. No environment values: a resumed start gets them with its order again.
+ */
+import type { AdmissionState, Fence, StartOperation } from "./protocol.ts";
+
+const KEY = "mooring:ledger";
+
+export interface Admission {
+  readonly state: AdmissionState;
+  /** Of the start that was admitted last; null while none was. */
+  readonly startId: string | null;
+  /** The admitted start may call the container's start until then. */
+  readonly deadlineTime: number;
+  /** The row to poke. */
+  readonly workspaceUid: string | null;
+}
+
+/** The container that runs or is about to, and which start it belongs to. */
+export interface LiveContainer {
+  readonly startId: string;
+  readonly startedTime: number;
+}
+
+export interface LedgerRecord {
+  readonly fence: Fence | null;
+  readonly admission: Admission;
+  readonly operation: StartOperation | null;
+  readonly container: LiveContainer | null;
+  readonly exit: { readonly code: number | null; readonly time: number } | null;
+}
+
+const EMPTY: LedgerRecord = {
+  fence: null,
+  admission: { state: "None", startId: null, deadlineTime: 0, workspaceUid: null },
+  operation: null,
+  container: null,
+  exit: null,
+};
+
+export class Ledger {
+  readonly #storage: SyncKvStorage;
+  #record: LedgerRecord;
+
+  constructor(storage: SyncKvStorage) {
+    this.#storage = storage;
+    this.#record = { ...EMPTY, ...storage.get<LedgerRecord>(KEY) };
+  }
+
+  get record(): LedgerRecord {
+    return this.#record;
+  }
+
+  update(change: Partial<LedgerRecord>): void {
+    const next = { ...this.#record, ...change };
+    this.#storage.put(KEY, next);
+    this.#record = next;
+  }
+
+  /** Revokes an admission; the final one and a missing one stay as they are. */
+  revoke(change: Partial<LedgerRecord> = {}): void {
+    const { admission } = this.#record;
+    const revoked = admission.state === "Admitted" ? { ...admission, state: "Revoked" as const } : admission;
+    this.update({ ...change, admission: revoked });
+  }
+}

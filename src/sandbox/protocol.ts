@@ -1,0 +1,100 @@
+/**
+ * What the controller and a workspace's Durable Object say to each other. Plain data, structured-clone safe.
+ *
+ * Every call carries a fence. The object keeps the highest epoch it has seen and refuses lower ones, so a controller that
+ * lost its lease cannot act through a call that was already on its way (invariant 11).
+ */
+
+export interface Fence {
+  /** The lease epoch of the controller that calls. Only ever rises. */
+  readonly epoch: number;
+  /** The life of the sandbox that the call is about. */
+  readonly incarnation: number;
+}
+
+/** The admission of one start, for one container. */
+export interface StartOrder {
+  /** Chosen by the controller and recorded in D1 before the call; repeating it joins the same operation. */
+  readonly startId: string;
+  /** The row that the object pokes when its container starts, stops or fails. */
+  readonly workspaceUid: string;
+  /** Epoch milliseconds. Its caller has given up by then and may have decided otherwise: an order that arrives later does nothing. */
+  readonly expiresTime: number;
+  /** From acceptance by the object until the start has been verified or given up. */
+  readonly timeoutMs: number;
+  /** Created before the start counts as verified. */
+  readonly directory: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Hash of the static fields that this container runs with. */
+  readonly specHash: string;
+}
+
+/**
+ * - `None`: no start was ever admitted. - `Admitted`: by `startId`. - `Revoked`: stopped; another start may be admitted.
+ * - `Destroyed`: this incarnation never runs again.
+ */
+export type AdmissionState = "None" | "Admitted" | "Revoked" | "Destroyed";
+
+/** Code of a start that was given up because of a stop, a destroy or another start. */
+export const START_CANCELLED = "START_CANCELLED";
+/** Code of a start that its deadline ended. */
+export const START_DEADLINE = "START_DEADLINE";
+
+export interface OperationFailure {
+  /** Message of the error and of each of its causes, outermost first; no environment values. */
+  readonly messages: readonly string[];
+  /** The SDK's error code where there was one. */
+  readonly code: string | null;
+  readonly exitCode: number | null;
+  readonly retryAfterMs: number | null;
+}
+
+/**
+ * A start as persisted in the object.
+ *
+ * `Interrupted`: the object lost its memory (eviction, deploy, crash) while the operation ran. `TimedOut`: its deadline passed; the
+ * admission is revoked and the container destroyed.
+ */
+export interface StartOperation {
+  readonly startId: string;
+  readonly state: "InProgress" | "Succeeded" | "Failed" | "TimedOut" | "Interrupted";
+  readonly specHash: string;
+  readonly startedTime: number;
+  readonly deadlineTime: number;
+  readonly failure: OperationFailure | null;
+}
+
+/** What the object knows without asking its container anything. */
+export interface SandboxFacts {
+  /** `ctx.container.running`, the platform's own synchronous word. */
+  readonly running: boolean;
+  readonly admission: AdmissionState;
+  readonly operation: StartOperation | null;
+  /** How the last container ended, once it has; null while one runs or none ever did. */
+  readonly exit: { readonly code: number | null; readonly time: number } | null;
+}
+
+/** A refusal is an answer, not an error: the caller's own state is out of date. */
+export type Answer =
+  | { readonly accepted: true; readonly facts: SandboxFacts }
+  | {
+      readonly accepted: false;
+      readonly refusal: "StaleEpoch" | "OtherIncarnation" | "Destroyed" | "Expired";
+      readonly facts: SandboxFacts;
+    };
+
+/**
+ * The calls the controller makes. None but `startWorkspace` can start a container, and none renews activity.
+ *
+ * - `observeWorkspace`: facts at once; settles an operation whose deadline passed or whose memory was lost.
+ * - `startWorkspace`: persists the admission, begins the operation, waits up to `waitMs` for it and answers with the facts of that moment.
+ * - `stopWorkspace`: revokes the admission, SIGTERM, and after the grace the kill. Answers when `running` is false or `graceMs` and a
+ *   short while have passed.
+ * - `destroyWorkspace`: revokes for good first, destroys, verifies that nothing runs. Idempotent.
+ */
+export interface WorkspaceControl {
+  observeWorkspace(fence: Fence): Promise<Answer>;
+  startWorkspace(fence: Fence, order: StartOrder, waitMs: number): Promise<Answer>;
+  stopWorkspace(fence: Fence, graceMs: number): Promise<Answer>;
+  destroyWorkspace(fence: Fence): Promise<Answer>;
+}

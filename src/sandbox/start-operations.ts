@@ -1,0 +1,147 @@
+/**
+ * Begins, joins, resumes and ends start operations (invariants 1, 2, 13).
+ *
+ * 1. At most one run at a time; the one it replaces has ended, its container included, before it begins.
+ * 2. The ledger says what a reset object must know before anything is done: the admission before the start, its revocation before the kill.
+ * 3. Only the live run writes its outcome.
+ */
+import { describeFailure } from "./container-errors.ts";
+import type { Ledger } from "./ledger.ts";
+import { START_CANCELLED, START_DEADLINE, type OperationFailure, type StartOperation, type StartOrder } from "./protocol.ts";
+import type { StartGate } from "./start-gate.ts";
+import { StartAbortedError, StartRun, type AbortCause } from "./start-run.ts";
+import type { Teardown } from "./teardown.ts";
+import { rejectionWithin } from "./waiting.ts";
+
+/** The SDK's loop ends at once when it is aborted, and its error says what it was waiting for. */
+const LOOP_END_LIMIT_MS = 1_000;
+
+export interface StartEffects {
+  /** Starts and verifies a container; called within the gate's scope for `run`. */
+  launch(run: StartRun, order: StartOrder): Promise<void>;
+  isRunning(): boolean;
+  /** Keeps the object alive for work that nobody awaits. */
+  keepAlive(work: Promise<unknown>): void;
+  /** Tells the controller that an operation ended. */
+  announce(): void;
+}
+
+export class StartOperations {
+  readonly #ledger: Ledger;
+  readonly #gate: StartGate;
+  readonly #teardown: Teardown;
+  readonly #effects: StartEffects;
+  /** Settles when the live run has ended. */
+  #done: Promise<void> = Promise.resolve();
+
+  constructor(ledger: Ledger, gate: StartGate, teardown: Teardown, effects: StartEffects) {
+    this.#ledger = ledger;
+    this.#gate = gate;
+    this.#teardown = teardown;
+    this.#effects = effects;
+  }
+
+  /** Admits `order` and begins it, unless it is under way or over already; settles when it has ended. Call `settle` first. */
+  begin(order: StartOrder, now: number): Promise<void> {
+    if (this.#gate.run?.startId === order.startId) return this.#done;
+    const known = this.#ledger.record.operation;
+    if (known?.startId === order.startId && known.state !== "Interrupted") return Promise.resolve();
+
+    const interrupted = known?.startId === order.startId ? known : null;
+    const startedTime = interrupted?.startedTime ?? now;
+    const deadlineTime = interrupted?.deadlineTime ?? now + order.timeoutMs;
+    const run = new StartRun(order.startId, deadlineTime);
+    const previous = this.abort("Superseded");
+    this.#ledger.update({
+      admission: { state: "Admitted", startId: order.startId, deadlineTime, workspaceUid: order.workspaceUid },
+      operation: { startId: order.startId, state: "InProgress", specHash: order.specHash, startedTime, deadlineTime, failure: null },
+    });
+    this.#gate.open(run);
+    this.#done = this.#perform(run, order, previous);
+    this.#effects.keepAlive(this.#done);
+    return this.#done;
+  }
+
+  /** Aborts the live run; settles when it has ended. */
+  abort(cause: AbortCause): Promise<void> {
+    this.#gate.run?.abort(cause);
+    return this.#done;
+  }
+
+  /** Settles an operation that no run of this memory works on, and one whose deadline passed. */
+  settle(now: number): void {
+    const { admission, operation } = this.#ledger.record;
+    if (operation === null || (operation.state !== "InProgress" && operation.state !== "Interrupted")) return;
+    const expired = now >= operation.deadlineTime;
+    if (this.#gate.run !== null) {
+      if (expired) this.#gate.run.abort("Deadline");
+      return;
+    }
+    const resumable = admission.state === "Admitted" && admission.startId === operation.startId && operation.failure === null;
+    if (resumable && !expired) {
+      if (operation.state === "InProgress") this.#ledger.update({ operation: { ...operation, state: "Interrupted" } });
+      return;
+    }
+    const state = expired && resumable ? "TimedOut" : "Failed";
+    const failure = operation.failure ?? interruptionFailure(state);
+    this.#ledger.revoke({ operation: { ...operation, state, failure } });
+    if (this.#effects.isRunning()) this.#effects.keepAlive(this.#teardown.kill());
+  }
+
+  async #perform(run: StartRun, order: StartOrder, previous: Promise<void>): Promise<void> {
+    const deadline = setTimeout(() => run.abort("Deadline"), Math.max(0, run.deadlineTime - Date.now()));
+    let launch = Promise.resolve();
+    try {
+      await run.orAborted(previous);
+      launch = this.#gate.within(run, () => this.#effects.launch(run, order));
+      await run.orAborted(launch);
+      this.#succeed(run);
+    } catch (error) {
+      await this.#giveUp(run, order, await underlying(error, run, launch));
+    } finally {
+      clearTimeout(deadline);
+      this.#gate.close(run);
+    }
+  }
+
+  #succeed(run: StartRun): void {
+    run.signal.throwIfAborted();
+    if (!this.#effects.isRunning()) throw new Error("the container ended as soon as it was verified");
+    this.#write(run, { state: "Succeeded" });
+    this.#effects.announce();
+  }
+
+  async #giveUp(run: StartRun, order: StartOrder, error: unknown): Promise<void> {
+    run.closeStartWindow();
+    const { exit, operation } = this.#ledger.record;
+    // A run that was aborted had its container killed: that end explains nothing.
+    const isOwn = run.abortCause === null && operation !== null && exit !== null && exit.time >= operation.startedTime;
+    const ownExit = isOwn ? exit : null;
+    const failure = describeFailure(error, ownExit, order.env);
+    if (this.#isLive(run)) this.#ledger.revoke();
+    this.#write(run, { failure });
+    await this.#teardown.kill();
+    this.#write(run, { state: run.abortCause === "Deadline" ? "TimedOut" : "Failed" });
+    if (this.#isLive(run)) this.#effects.announce();
+  }
+
+  #write(run: StartRun, change: Partial<StartOperation>): void {
+    const { operation } = this.#ledger.record;
+    if (operation !== null && this.#isLive(run)) this.#ledger.update({ operation: { ...operation, ...change } });
+  }
+
+  #isLive(run: StartRun): boolean {
+    return this.#gate.run === run;
+  }
+}
+
+/** The error of the SDK's loop beneath an abort, where it gives one soon. */
+async function underlying(error: unknown, run: StartRun, launch: Promise<void>): Promise<unknown> {
+  if (run.abortCause === null) return error;
+  return new StartAbortedError(run.abortCause, await rejectionWithin(launch, LOOP_END_LIMIT_MS));
+}
+
+function interruptionFailure(state: "TimedOut" | "Failed"): OperationFailure {
+  const messages = ["the sandbox was reset while the start was under way"];
+  return { messages, code: state === "TimedOut" ? START_DEADLINE : START_CANCELLED, exitCode: null, retryAfterMs: null };
+}

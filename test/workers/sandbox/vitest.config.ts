@@ -1,0 +1,31 @@
+import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  plugins: [
+    cloudflareTest({
+      main: "./test/workers/sandbox/worker.ts",
+      miniflare: {
+        compatibilityDate: "2026-08-01",
+        compatibilityFlags: ["nodejs_compat"],
+        durableObjects: {
+          FENCED: { className: "FencedSandbox", useSQLite: true },
+          UNFENCED: { className: "UnfencedSandbox", useSQLite: true },
+        },
+        d1Databases: ["DB"],
+        bindings: { SANDBOX_LOG_LEVEL: "error" },
+      },
+    }),
+  ],
+  test: {
+    name: "sandbox",
+    root: new URL("../../../", import.meta.url).pathname,
+    setupFiles: ["test/workers/sandbox/setup.ts"],
+    // Most of these tests wait for the SDK's own timers, each on an object of its own.
+    sequence: { concurrent: true },
+    maxConcurrency: 10,
+    testTimeout: 20_000,
+    silent: "passed-only",
+    include: ["test/workers/sandbox/*.test.ts"],
+  },
+});
