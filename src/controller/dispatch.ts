@@ -1,0 +1,96 @@
+/** Gives workspaces to passes: counts and logs what came of each, and keeps every failure to the workspace that met it. */
+import { log } from "../log.ts";
+import type { Instant, WorkspaceRecord } from "../workspace.ts";
+import { LeaseLostError } from "./fleet.ts";
+import { type Passes, createPasses } from "./passes.ts";
+import { type ReconcileDeps, type ReconcileResult, reconcile } from "./reconcile.ts";
+import type { SweepDeps } from "./sweep-deps.ts";
+
+export interface Dispatcher extends Pick<Passes, "idle" | "drain"> {
+  /** False where there is no room now: offer it again in the next round. */
+  dispatch(record: WorkspaceRecord): boolean;
+  /** Begins a pass that may take the lane. */
+  start(record: WorkspaceRecord): void;
+  leaseLost(): boolean;
+  /** How often each action was taken and each outcome met. */
+  counts(): Readonly<Record<string, number>>;
+}
+
+/** Long enough to see most starts end in the pass that began them, short enough not to keep the same workspace's deletion waiting. */
+const START_WAIT_MS = 3000;
+
+export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instant): Dispatcher {
+  const passes = createPasses(deps.sleep);
+  const reconcileDeps = forPasses(deps, epoch, endTime);
+  const counts: Record<string, number> = {};
+  let lost = false;
+
+  function count(key: string): void {
+    counts[key] = (counts[key] ?? 0) + 1;
+  }
+
+  async function pass(record: WorkspaceRecord, isTurn: boolean): Promise<void> {
+    const fields = { namespace: record.namespace, workspace: record.name, generation: record.generation };
+    try {
+      const result = await reconcile(record, isTurn, reconcileDeps);
+      count(result.action.kind);
+      if (result.kind !== "reconciled") count(result.kind);
+      if (result.action.kind !== "Rest") log("info", "Workspace reconciled", { ...fields, ...describe(result) });
+      if (leavesMoreToDo(result, deps.now())) passes.wake();
+    } catch (error) {
+      count("error");
+      if (error instanceof LeaseLostError) lost = true;
+      log("error", "Reconciliation failed", { ...fields, error: causeOf(error) });
+    }
+  }
+
+  function begin(record: WorkspaceRecord, isTurn: boolean): boolean {
+    const kind = isTurn || record.lane !== null ? "start" : record.unreachableTime === null ? "ordinary" : "unreachable";
+    return lost || passes.begin(kind, record.uid, () => pass(record, isTurn));
+  }
+
+  return {
+    dispatch: (record) => begin(record, false),
+    start: (record) => void begin(record, true),
+    idle: (ms) => passes.idle(ms),
+    drain: () => passes.drain(),
+    leaseLost: () => lost,
+    counts: () => counts,
+  };
+}
+
+function forPasses(deps: SweepDeps, epoch: number, endTime: Instant): ReconcileDeps {
+  const { db, fleet, config, now, chance, newId } = deps;
+  return {
+    db,
+    fleet,
+    epoch,
+    now,
+    chance,
+    newStartId: newId,
+    startTimeoutMs: config.startTimeoutMs,
+    laneWidth: config.startLaneWidth,
+    startWaitMs: () => Math.max(0, Math.min(START_WAIT_MS, endTime - now())),
+  };
+}
+
+function describe(result: ReconcileResult) {
+  const action = result.action.kind;
+  if (result.kind !== "reconciled") return { action, outcome: result.kind };
+  const { status, failures } = result.conclusion;
+  return { action, phase: status.phase, reason: status.conditions[0]?.reason, failures };
+}
+
+/** A conflict does not: whoever wrote the row made it due, and the next round is soon. */
+function leavesMoreToDo(result: ReconcileResult, now: Instant): boolean {
+  if (result.kind !== "reconciled") return false;
+  const { nextReconcileTime, laneReleased } = result.conclusion;
+  return laneReleased || result.action.kind === "Enqueue" || (nextReconcileTime !== null && nextReconcileTime <= now);
+}
+
+/** The innermost message: drizzle's own repeats the statement with its values. */
+function causeOf(error: unknown): string {
+  let cause = error;
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  return cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
+}

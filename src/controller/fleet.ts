@@ -1,0 +1,30 @@
+/**
+ * The port to the sandboxes: all that the controller knows of the platform. One Durable Object class behind the 0.x SDK implements it
+ * today; another on the native container API would implement the same.
+ */
+import type { StartOrder } from "../sandbox/protocol.ts";
+import type { Instance, Observation } from "../workspace.ts";
+
+/**
+ * Every call carries the lease's epoch, has its own deadline and answers with a look at the sandbox after it. A call that failed or timed
+ * out answers `Unknown`: its outcome is uncertain, and the next look tells. The only error thrown is `LeaseLostError`.
+ */
+export interface Fleet {
+  /** The sandbox of one incarnation. Pure: the same arguments give the same ids, other ones give others. */
+  identify(uid: string, incarnation: number): Instance;
+  /** Wakes no container, renews no activity. */
+  observe(instance: Instance, epoch: number): Promise<Observation>;
+  /** Admits the start and waits up to `waitMs` for its end. Repeating it with the same start id joins the same start. */
+  start(instance: Instance, epoch: number, request: StartRequest, waitMs: number): Promise<Observation>;
+  stop(instance: Instance, epoch: number): Promise<Observation>;
+  /** Ends the incarnation for good. */
+  destroy(instance: Instance, epoch: number): Promise<Observation>;
+}
+
+/** When the order expires is for the fleet to say: it knows how long its caller waits. */
+export type StartRequest = Omit<StartOrder, "expiresTime">;
+
+/** A sandbox has heard from a controller with a higher epoch: this one must not act any more. */
+export class LeaseLostError extends Error {
+  override readonly name = "LeaseLostError";
+}

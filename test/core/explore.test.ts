@@ -1,0 +1,111 @@
+/** Every world that the model can reach: what must never happen on the way, and where it all ends. */
+import { describe, expect, test } from "vitest";
+import { WISHES } from "./explore/events.ts";
+import type { Law } from "./explore/pass.ts";
+import { type Memory, roundsOf, unsettled } from "./explore/settle.ts";
+import { type Atlas, type Rules, explore } from "./explore/walk.ts";
+import type { World } from "./explore/world.ts";
+
+const LAWS: readonly Law[] = [
+  "at most one start is under way (1)",
+  "a start that begins holds the lane and its sandbox is in the ledger (1, 2)",
+  "a start is admitted for a live wish only (2)",
+  "nothing is started that failed for good in this generation (12)",
+  "nothing is started again before its crash was counted (12)",
+  "forgotten is only what is gone for good (3, 5)",
+  "a sandbox that was destroyed is not used again",
+  "nothing follows silence (4)",
+  "Ready is what runs with the wished spec (8)",
+  "only a start of the wished spec stalls it (12)",
+];
+
+/** All that can befall one workspace, at every await of a pass. */
+const alone: Rules = {
+  uids: ["alice"],
+  wishes: WISHES,
+  endings: ["verified", "Transient", "Permanent", "Capacity"],
+  exits: [137, 143],
+  evictions: true,
+  deploys: false,
+  progress: ["pending", "verified", "Transient", "Permanent", "Capacity"],
+  calls: ["answered", "lost", "answer lost", "kill ineffective"],
+  interference: true,
+  takeover: true,
+};
+
+/** A controller that at times can not read the spec. */
+const illegible: Rules = {
+  ...alone,
+  wishes: { "run A": WISHES["run A"] },
+  deploys: true,
+  calls: ["answered", "lost"],
+  interference: false,
+};
+
+/** Two that want the one place in the lane. */
+const together: Rules = {
+  ...alone,
+  uids: ["alice", "bob"],
+  wishes: {},
+  endings: ["verified"],
+  exits: [],
+  evictions: false,
+  progress: ["pending", "Capacity"],
+  calls: ["answered", "lost"],
+  interference: false,
+};
+
+/** Enough for the longest way home: destroy, wait, queue, start, verify, and a lane place that has to run out first. */
+const ROUNDS = 10;
+
+const explored = {
+  alone: explore(alone),
+  illegible: explore(illegible),
+  together: explore(together),
+};
+
+describe.each([
+  { company: "one workspace", atlas: explored.alone, worlds: 4000, transitions: 250_000 },
+  { company: "one workspace whose spec does not always parse", atlas: explored.illegible, worlds: 800, transitions: 5000 },
+  { company: "two workspaces and one lane", atlas: explored.together, worlds: 900, transitions: 6000 },
+])("$company", ({ atlas, worlds, transitions }) => {
+  test("the model did not shrink", () => {
+    expect(atlas.worlds.size).toBeGreaterThanOrEqual(worlds);
+    expect(atlas.transitions).toBeGreaterThanOrEqual(transitions);
+  });
+
+  test.for(LAWS)("%s", (law) => {
+    expect(atlas.violations.get(law) ?? "holds in every world").toBe("holds in every world");
+  });
+
+  test("from every world, once it is quiet, every workspace comes to where it is wished to be, and stays (5, 9, 13)", () => {
+    expect(strays(atlas, null)).toEqual([]);
+  });
+});
+
+test("a sandbox that does not answer keeps nobody else from coming to where it is wished to be (10)", () => {
+  expect(strays(explored.together, "alice")).toEqual([]);
+});
+
+/** The shortest ways to worlds that do not come to rest although all is quiet, and what is wrong with where they end. */
+function strays(atlas: Atlas, silent: string | null): readonly string[] {
+  const memory: Memory = new Map();
+  const problems = new Map<string, string | null>();
+  const found: string[] = [];
+  for (const [key, world] of atlas.worlds) {
+    const end = roundsOf(world, ROUNDS, silent, memory);
+    const endKey = JSON.stringify(end);
+    if (!problems.has(endKey)) problems.set(endKey, problemOf(end, endKey, silent, memory));
+    const problem = problems.get(endKey) ?? null;
+    if (problem !== null) found.push(`${problem}, after:${atlas.wayTo(key)}`);
+    if (found.length === 3) break;
+  }
+  return found;
+}
+
+function problemOf(end: World, endKey: string, silent: string | null, memory: Memory): string | null {
+  const uids = Object.keys(end.workspaces).filter((uid) => uid !== silent);
+  const missing = uids.flatMap((uid) => unsettled(end, uid) ?? []);
+  if (missing.length > 0) return missing.join(" and ");
+  return silent === null && JSON.stringify(roundsOf(end, 1, null, memory)) !== endKey ? "does not come to rest" : null;
+}

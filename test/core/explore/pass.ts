@@ -1,0 +1,173 @@
+/**
+ * One pass in the model: the sequence of `src/controller/reconcile.ts` over the model's store and sandbox, with the real `plan`, `conclude`
+ * and `interpret`. At every await one thing may come between, and any answer may be lost.
+ */
+import { mayRun } from "../../../src/controller/compare.ts";
+import { conclude } from "../../../src/controller/conclude.ts";
+import { interpret } from "../../../src/controller/observation.ts";
+import { type Action, plan } from "../../../src/controller/plan.ts";
+import type { Observation, WorkspaceRecord } from "../../../src/workspace.ts";
+import { MINUTE, NOW, silent } from "../../support/builders.ts";
+import type { Happenings } from "./events.ts";
+import { destroy, isUnderWay, observe, type Progress, proceed, start, stop } from "./sandbox.ts";
+import { admitStart, forget, saveConclusion } from "./store.ts";
+import { type Sandbox, type World, factsOf, hashOf, load, withSandbox, withWorkspace, wishesRunning, workspaceOf } from "./world.ts";
+
+export interface Surroundings {
+  /** Picks one of the ways it may go. */
+  readonly choose: (ways: readonly string[]) => string;
+  /** What else may happen at an await, by name. */
+  readonly interferences: (world: World) => Happenings;
+  /** How a start may go while it is waited for. */
+  readonly progress: readonly Progress[];
+  /** How a call may go: answered, lost before it arrived, lost on its way back, or answered although the kill did nothing. */
+  readonly calls: readonly ("answered" | "lost" | "answer lost" | "kill ineffective")[];
+  readonly check: (law: Law, holds: boolean) => void;
+}
+
+export type Law =
+  | "at most one start is under way (1)"
+  | "a start that begins holds the lane and its sandbox is in the ledger (1, 2)"
+  | "a start is admitted for a live wish only (2)"
+  | "nothing is started that failed for good in this generation (12)"
+  | "nothing is started again before its crash was counted (12)"
+  | "forgotten is only what is gone for good (3, 5)"
+  | "a sandbox that was destroyed is not used again"
+  | "nothing follows silence (4)"
+  | "Ready is what runs with the wished spec (8)"
+  | "only a start of the wished spec stalls it (12)";
+
+interface Live {
+  readonly record: WorkspaceRecord;
+  readonly observed: Observation;
+}
+
+/** The pass is over: the process died, the lease is lost, or somebody else wrote the row. */
+const OVER = new Error("the pass is over");
+
+export function runPass(before: World, uid: string, epoch: number, isTurn: boolean, surroundings: Surroundings): World {
+  const { choose, check, calls } = surroundings;
+  let world = before;
+  let disturbed = false;
+
+  function pause(): void {
+    if (disturbed) return;
+    const happenings = surroundings.interferences(world);
+    const way = choose(["quiet", ...Object.keys(happenings)]);
+    disturbed = way !== "quiet";
+    if (way === "dies") throw OVER;
+    world = happenings[way]?.() ?? world;
+  }
+
+  function ask(call: (sandbox: Sandbox, works: boolean) => Sandbox | null, ways: readonly string[]): Observation {
+    const way = choose(ways);
+    if (way === "lost") return silent;
+    const after = call(workspaceOf(world, uid).sandbox, way !== "kill ineffective");
+    if (after === null) throw OVER;
+    world = withSandbox(world, uid, after);
+    return way === "answer lost" ? silent : interpret(factsOf(after));
+  }
+
+  function perform(action: Action, { record, observed }: Live): Live {
+    if (action.kind === "Start") return begin(record, observed);
+    if (record.instance === null || (action.kind !== "Stop" && action.kind !== "Destroy")) return { record, observed };
+    const call = action.kind === "Stop" ? stop : destroy;
+    return { record, observed: ask((sandbox, works) => call(sandbox, epoch, works), calls) };
+  }
+
+  function begin(loaded: WorkspaceRecord, observed: Observation): Live {
+    const record = loaded.lane === null ? admit(loaded, observed) : loaded;
+    const { lane, spec, instance } = record;
+    if (lane === null || spec === null || instance === null) throw OVER;
+    const order = { startId: lane.startId, specHash: hashOf(spec) };
+    const ordered = ask(
+      (sandbox) => {
+        const after = start(sandbox, epoch, order);
+        if (after !== null && isUnderWay(after) && !isUnderWay(sandbox)) {
+          const isHolder = world.lane?.uid === uid && world.lane.startId === order.startId;
+          check("a start that begins holds the lane and its sandbox is in the ledger (1, 2)", isHolder && isInLedger(world, uid, instance));
+        }
+        return after !== null && isUnderWay(after) ? proceed(after, choose(surroundings.progress) as Progress) : after;
+      },
+      ["answered", "lost", "answer lost"].filter((way) => (calls as readonly string[]).includes(way)),
+    );
+    const underWay = Object.values(world.workspaces).filter(({ sandbox }) => isUnderWay(sandbox));
+    check("at most one start is under way (1)", underWay.length <= 1);
+    return { record, observed: ordered };
+  }
+
+  function admit(record: WorkspaceRecord, observed: Observation): WorkspaceRecord {
+    const isNew = record.instance === null || observed.kind === "Destroyed";
+    const incarnation = record.incarnation + 1;
+    const instance = isNew || record.instance === null ? { doId: `${uid}-${incarnation}`, sandboxId: "", incarnation } : record.instance;
+    const lane = { startId: NEW_START_ID, queuedTime: record.queuedTime ?? NOW, deadlineTime: NOW + MINUTE };
+    const conclusion = conclude(record, { kind: "Start" }, { kind: "Starting", startId: lane.startId }, NOW, 0);
+    const { row, sandbox, doomed, crashed } = workspaceOf(world, uid);
+    const admitted = admitStart(world, epoch, record, { instance, lane, conclusion });
+    if (admitted === null) throw OVER;
+    check("a start is admitted for a live wish only (2)", row !== null && wishesRunning(row));
+    check("nothing is started that failed for good in this generation (12)", !doomed);
+    check("nothing is started again before its crash was counted (12)", !crashed);
+    const isOver = sandbox.admission === "Destroyed";
+    check("a sandbox that was destroyed is not used again", isNew || !isOver);
+    check("forgotten is only what is gone for good (3, 5)", !isNew || record.instance === null || (isOver && !sandbox.running));
+    world = admitted;
+    const reloaded = load(world, uid);
+    if (reloaded === null) throw OVER;
+    pause();
+    return reloaded;
+  }
+
+  function conclusionOf({ record, observed }: Live, action: Action): void {
+    const conclusion = conclude(record, action, observed, NOW, 0);
+    pause();
+    const isTruthful = observed.kind === "Running" && (observed.specHash === hashOf(record.spec) || record.spec?.paused === true);
+    check("Ready is what runs with the wished spec (8)", conclusion.status.phase !== "Ready" || isTruthful);
+    const saved = saveConclusion(world, epoch, record, conclusion);
+    if (saved === null) throw OVER;
+    world = saved;
+    const { doomed, crashed, sandbox } = workspaceOf(world, uid);
+    const isStall = conclusion.status.phase === "Stalled" && record.spec !== null;
+    const isIllegible = conclusion.status.phase === "Stalled" && record.spec === null;
+    const isOwn = sandbox.operation?.specHash === hashOf(record.spec);
+    if (isStall && !doomed) check("only a start of the wished spec stalls it (12)", isOwn);
+    const isCounted = conclusion.failures > record.failures;
+    world = withWorkspace(world, uid, { doomed: isStall || (doomed && !isIllegible), crashed: crashed && !isCounted });
+  }
+
+  const record = load(world, uid);
+  if (record === null) return world;
+  try {
+    pause();
+    const observed = record.instance === null ? ABSENT : ask((sandbox) => observe(sandbox, epoch), looks(calls));
+    const action = plan(record, observed, NOW, isTurn || record.lane !== null);
+    pause();
+    check("nothing follows silence (4)", observed.kind !== "Unknown" || action.kind === "Rest");
+    if (action.kind === "Forget") return tryForget(world, uid, epoch, record, check);
+    conclusionOf(perform(action, { record, observed }), action);
+  } catch (error) {
+    if (error !== OVER) throw error;
+  }
+  return world;
+}
+
+/** Unlike any in a world that is canonical, and a pass begins no two starts. */
+const NEW_START_ID = "new";
+const ABSENT: Observation = { kind: "Absent" };
+
+function looks(calls: readonly string[]): readonly string[] {
+  return calls.includes("lost") ? ["answered", "lost"] : ["answered"];
+}
+
+function isInLedger(world: World, uid: string, { incarnation }: { readonly incarnation: number }): boolean {
+  return workspaceOf(world, uid).row?.instance?.incarnation === incarnation;
+}
+
+function tryForget(world: World, uid: string, epoch: number, record: WorkspaceRecord, check: Surroundings["check"]): World {
+  const forgotten = forget(world, epoch, record);
+  if (forgotten === null) return world;
+  const { sandbox } = workspaceOf(world, uid);
+  const isGone = sandbox.admission === "None" ? record.instance === null : sandbox.admission === "Destroyed";
+  check("forgotten is only what is gone for good (3, 5)", isGone && !mayRun(interpret(factsOf(sandbox))));
+  return forgotten;
+}

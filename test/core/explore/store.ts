@@ -1,0 +1,73 @@
+/** D1 in the model: `admitStart`, `saveConclusion` and `forget` of `src/store/progress.ts`, and the queue of `src/store/due.ts`. */
+import type { Conclusion, Instance, LaneHold, WorkspaceRecord } from "../../../src/workspace.ts";
+import { NOW } from "../../support/builders.ts";
+import { UNTOUCHED, type World, withRow, withWorkspace, workspaceOf } from "./world.ts";
+
+function isCurrent(world: World, epoch: number, record: WorkspaceRecord): boolean {
+  return world.epoch === epoch && workspaceOf(world, record.uid).row?.resourceVersion === record.resourceVersion;
+}
+
+/** Null where nothing was written. */
+export function admitStart(
+  world: World,
+  epoch: number,
+  record: WorkspaceRecord,
+  admission: { readonly instance: Instance; readonly lane: LaneHold; readonly conclusion: Conclusion },
+): World | null {
+  if (world.lane !== null || world.brake || !isCurrent(world, epoch, record)) return null;
+  const { instance, lane, conclusion } = admission;
+  const { status, failures, nextRetryTime, readyTime } = conclusion;
+  const admitted = withRow(world, record.uid, {
+    status,
+    failures,
+    nextRetryTime,
+    readyTime,
+    instance,
+    incarnation: instance.incarnation,
+    queuedTime: null,
+    unreachableTime: null,
+    nextReconcileTime: NOW,
+  });
+  const isSuccessor = instance.incarnation !== record.instance?.incarnation;
+  return {
+    ...(isSuccessor ? withWorkspace(admitted, record.uid, { sandbox: { ...UNTOUCHED, epoch } }) : admitted),
+    lane: { ...lane, uid: record.uid },
+  };
+}
+
+/** Null where nothing was written because the row moved on or the lease is lost; the same world where nothing changed. */
+export function saveConclusion(world: World, epoch: number, record: WorkspaceRecord, conclusion: Conclusion): World | null {
+  if (!isChange(record, conclusion)) return world;
+  if (!isCurrent(world, epoch, record)) return null;
+  const { laneReleased, brake, ...fields } = conclusion;
+  const poked = workspaceOf(world, record.uid).row?.nextReconcileTime !== record.nextReconcileTime;
+  const saved = withRow(world, record.uid, poked ? { ...fields, nextReconcileTime: NOW } : fields);
+  return {
+    ...saved,
+    lane: laneReleased && world.lane?.uid === record.uid ? null : world.lane,
+    brake: brake !== null || (world.brake && fields.readyTime !== NOW),
+  };
+}
+
+export function forget(world: World, epoch: number, record: WorkspaceRecord): World | null {
+  if (!isCurrent(world, epoch, record)) return null;
+  return { ...withWorkspace(world, record.uid, { row: null }), lane: world.lane?.uid === record.uid ? null : world.lane };
+}
+
+function isChange(record: WorkspaceRecord, { laneReleased, brake, status, ...fields }: Conclusion): boolean {
+  return laneReleased || brake !== null || !isEqual(record, fields) || JSON.stringify(record.status) !== JSON.stringify(status);
+}
+
+function isEqual(record: WorkspaceRecord, fields: Omit<Conclusion, "status" | "laneReleased" | "brake">): boolean {
+  return (Object.keys(fields) as (keyof typeof fields)[]).every((field) => record[field] === fields[field]);
+}
+
+/** Who is first in line for the lane, while it has room. */
+export function startable(world: World): string | null {
+  if (world.lane !== null || world.brake) return null;
+  const waiting = Object.values(world.workspaces).flatMap(({ row }) =>
+    row !== null && row.queuedTime !== null && row.unreachableTime === null ? [row] : [],
+  );
+  const [first] = waiting.toSorted((a, b) => (a.queuedTime ?? 0) - (b.queuedTime ?? 0) || (a.uid < b.uid ? -1 : 1));
+  return first?.uid ?? null;
+}

@@ -1,0 +1,80 @@
+/** Every combination of a sandbox's facts, and what it is seen as. */
+import { expect, test } from "vitest";
+import { interpret } from "../../src/controller/observation.ts";
+import type { AdmissionState, OperationFailure, StartOperation } from "../../src/sandbox/protocol.ts";
+import { NOW, START_ID } from "../support/builders.ts";
+
+const boom: OperationFailure = { messages: ["boom"], code: null, exitCode: null, retryAfterMs: null };
+const noCapacity: OperationFailure = {
+  messages: ["Container failed to start: there is no container instance available at this time"],
+  code: "INTERNAL_ERROR",
+  exitCode: null,
+  retryAfterMs: 10_000,
+};
+const exit = { code: 137, time: NOW };
+
+function operation(state: StartOperation["state"], failure: OperationFailure | null = null): StartOperation {
+  return { startId: START_ID, state, specHash: "v1:aa", startedTime: NOW, deadlineTime: NOW + 1000, failure };
+}
+
+type Look = readonly [running: string, stopped: string];
+type Row = readonly [admission: AdmissionState, operation: StartOperation | null, running: string, stopped: string];
+
+// oxfmt-ignore
+const table: readonly Row[] = [
+  // admission, operation                       while a container runs     while none runs
+  ["None",      null,                           "Unverified",              "Absent"],
+  ["Admitted",  null,                           "Unverified",              "Stopped 137"],
+  ["Admitted",  operation("InProgress"),        "Starting",                "Starting"],
+  ["Admitted",  operation("Succeeded"),         "Running v1:aa",           "Stopped 137"],
+  ["Admitted",  operation("Interrupted"),       "Unverified",              "Stopped 137"],
+  ["Admitted",  operation("Failed", boom),      "Unverified",              "Failed"],
+  ["Admitted",  operation("TimedOut", boom),    "Unverified",              "Failed"],
+  ["Revoked",   null,                           "Unverified",              "Stopped 137"],
+  ["Revoked",   operation("InProgress"),        "Starting",                "Starting"],
+  ["Revoked",   operation("Succeeded"),         "Unverified",              "Stopped 137"],
+  ["Revoked",   operation("Interrupted"),       "Unverified",              "Stopped 137"],
+  ["Revoked",   operation("Failed", boom),      "Unverified",              "Failed"],
+  ["Revoked",   operation("TimedOut", boom),    "Unverified",              "Failed"],
+  ["Destroyed", null,                           "Destroying",              "Destroyed"],
+  ["Destroyed", operation("InProgress"),        "Destroying",              "Destroyed"],
+  ["Destroyed", operation("Succeeded"),         "Destroying",              "Destroyed"],
+  ["Destroyed", operation("Interrupted"),       "Destroying",              "Destroyed"],
+  ["Destroyed", operation("Failed", boom),      "Destroying",              "Destroyed"],
+  ["Destroyed", operation("TimedOut", boom),    "Destroying",              "Destroyed"],
+];
+
+test.for(table)("admission %s, operation %j", ([admission, known, ...expected]) => {
+  const looks: Look = [look(true, admission, known), look(false, admission, known)];
+  expect(looks).toEqual(expected);
+});
+
+function look(running: boolean, admission: AdmissionState, known: StartOperation | null): string {
+  const observed = interpret({ running, admission, operation: known, exit: running ? null : exit });
+  if (observed.kind === "Running") return `Running ${observed.specHash}`;
+  if (observed.kind === "Stopped") return `Stopped ${observed.exit?.code}`;
+  return observed.kind;
+}
+
+type FailureRow = readonly [situation: string, operation: StartOperation, expected: string];
+
+// oxfmt-ignore
+const failures: readonly FailureRow[] = [
+  ["a failed start says what failed",                 operation("Failed", boom),         "Transient StartFailed: boom"],
+  ["a failed start that left no trace",               operation("Failed"),               "Transient StartFailed: "],
+  ["a start that ran out of time",                    operation("TimedOut", boom),       "Transient StartTimeout: boom"],
+  ["a start that ran out of time without a word",     operation("TimedOut"),             "Transient StartTimeout: The start did not become ready in time."],
+  ["a start that ran out of time for want of capacity", operation("TimedOut", noCapacity), `Capacity CapacityUnavailable: ${noCapacity.messages[0]}`],
+  ["a start that was refused for want of capacity",   operation("Failed", noCapacity),   `Capacity CapacityUnavailable: ${noCapacity.messages[0]}`],
+];
+
+test.for(failures)("%s", ([, known, expected]) => {
+  const observed = interpret({ running: false, admission: "Revoked", operation: known, exit: null });
+  const { class: of, reason, message } = observed.kind === "Failed" ? observed.failure : { class: observed.kind, reason: "", message: "" };
+  expect(`${of} ${reason}: ${message}`).toBe(expected);
+});
+
+test("the platform's own wish for patience is passed on", () => {
+  const observed = interpret({ running: false, admission: "Revoked", operation: operation("Failed", noCapacity), exit: null });
+  expect(observed).toMatchObject({ kind: "Failed", startId: START_ID, failure: { retryAfterMs: 10_000 } });
+});
