@@ -1,0 +1,85 @@
+import { beforeAll, expect, it } from "vitest";
+import { openApi, startEmpty } from "./support.ts";
+
+interface Operation {
+  readonly operationId: string;
+  readonly security?: unknown;
+  readonly parameters?: readonly { readonly name: string; readonly schema: unknown }[];
+  readonly requestBody?: unknown;
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+interface Document {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Record<string, unknown>>>; readonly securitySchemes: unknown };
+}
+
+let document: Document;
+
+beforeAll(async () => {
+  await startEmpty();
+  document = await (await (await openApi()).send("GET", "/openapi.json", { token: null })).json();
+});
+
+it("names every operation, its answers and whether it needs a token", () => {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(
+      ([method, { responses, security }]) => `${method} ${path} ${Object.keys(responses).join()} ${security !== undefined}`,
+    ),
+  );
+  expect(operations.toSorted()).toEqual([
+    "delete /v1/namespaces/{namespace}/workspaces/{name} 202,204,default true",
+    "get /healthz 200 false",
+    "get /readyz 200,default false",
+    "get /v1/namespaces/{namespace}/workspaces 200,default true",
+    "get /v1/namespaces/{namespace}/workspaces/{name} 200,default true",
+    "get /v1/workspaces 200,default true",
+    "put /v1/namespaces/{namespace}/workspaces/{name} 200,201,default true",
+  ]);
+});
+
+it("names every parameter", () => {
+  const parameters = Object.values(document.paths).flatMap((methods) =>
+    Object.values(methods).map((operation) => [operation.operationId, (operation.parameters ?? []).map(({ name }) => name).toSorted()]),
+  );
+  expect(Object.fromEntries(parameters)).toEqual({
+    putWorkspace: ["If-Match", "If-None-Match", "name", "namespace"],
+    getWorkspace: ["name", "namespace", "timeoutSeconds", "waitFor"],
+    deleteWorkspace: ["If-Match", "allowMissing", "name", "namespace"],
+    listWorkspaces: ["labelSelector", "limit", "namespace", "pageToken"],
+    listAllWorkspaces: ["labelSelector", "limit", "pageToken"],
+    healthz: [],
+    readyz: [],
+  });
+});
+
+it("has the strict schema of the spec that the handlers use, with its defaults", () => {
+  expect(document.openapi).toBe("3.1.0");
+  const { WorkspaceSpec, WorkspaceApply } = document.components.schemas;
+  expect(WorkspaceSpec).toMatchObject({
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      operatingMode: { enum: ["Running", "Suspended"], default: "Running" },
+      directory: { type: "string", maxLength: 1024, default: "/workspace" },
+      paused: { type: "boolean", default: false },
+    },
+  });
+  expect(WorkspaceApply).toMatchObject({ additionalProperties: false, required: ["spec"] });
+});
+
+it("says which parameters are whole numbers and within what", () => {
+  const parameters = Object.values(document.paths).flatMap((methods) =>
+    Object.values(methods).flatMap((operation) => operation.parameters ?? []),
+  );
+  const schemaOf = (name: string) => parameters.find((parameter) => parameter.name === name)?.schema;
+  expect(schemaOf("limit")).toMatchObject({ type: "integer", minimum: 1 });
+  expect(schemaOf("timeoutSeconds")).toMatchObject({ type: "integer", minimum: 0, maximum: 25 });
+});
+
+it("refers only to what it defines", () => {
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? "");
+  expect(references.length).toBeGreaterThan(0);
+  expect(references.filter((name) => !(name in document.components.schemas))).toEqual([]);
+});
