@@ -1,0 +1,106 @@
+/** All of Mooring on one machine: the engine, the local database, the Worker in workerd. The start script, the demo and the tests use it. */
+import { createHash } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Engine, EngineEvent } from "./engine/contract.ts";
+import { startEngine } from "./engine/engine.ts";
+import type { Faults } from "./engine/faults.ts";
+import { sandboxProgram } from "./sandbox-server/program.ts";
+import { applyMigrations, localTokens, startWranglerDev, type WranglerDev } from "./wrangler-dev.ts";
+
+export const LOCAL_TOKENS = [
+  { token: "dev-operator", role: "operator" },
+  { token: "dev-editor", role: "editor" },
+  { token: "dev-viewer", role: "viewer" },
+] as const;
+
+/** Everything local that a run leaves behind, below the repository. */
+export const LOCAL_DIRECTORY = fileURLToPath(new URL("../.mooring", import.meta.url));
+
+export interface StackOptions {
+  /** One stack at a time uses it; what is in it survives the stack. */
+  readonly directory: string;
+  /** 0 for a free one. */
+  readonly port: number;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly seed?: number;
+  readonly faults?: Faults;
+  readonly onEvent?: (event: EngineEvent) => void;
+}
+
+export interface Stack {
+  readonly engine: Engine;
+  readonly url: string;
+  readonly worker: WranglerDev;
+  /** Another engine behind the same socket, as if the run had begun with it; what ran on the old one is gone. */
+  replaceEngine(options: Pick<StackOptions, "seed" | "faults">): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const READY_TIMEOUT_MS = 120_000;
+
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const persistDirectory = join(options.directory, "state");
+  const port = options.port === 0 ? await freePort() : options.port;
+  let engine = await startLocalEngine(options);
+  applyMigrations(persistDirectory);
+  const worker = startWranglerDev({
+    port,
+    persistDirectory,
+    logFile: join(options.directory, "worker.log"),
+    engine,
+    variables: { API_TOKENS: localTokens(LOCAL_TOKENS), ...options.variables },
+  });
+  const stack: Stack = {
+    get engine() {
+      return engine;
+    },
+    url: `http://127.0.0.1:${port}`,
+    worker,
+    async replaceEngine(changes) {
+      await engine.close();
+      engine = await startLocalEngine({ ...options, ...changes });
+    },
+    async stop() {
+      await worker.stop();
+      await engine.close();
+    },
+  };
+  try {
+    await worker.ready(READY_TIMEOUT_MS);
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+  return stack;
+}
+
+export function startLocalEngine(options: Pick<StackOptions, "directory" | "seed" | "faults" | "onEvent">): Promise<Engine> {
+  const { directory, seed, faults, onEvent } = options;
+  mkdirSync(directory, { recursive: true });
+  return startEngine({
+    socketPath: socketPath(directory),
+    stateDirectory: join(directory, "engine"),
+    image: () => sandboxProgram(),
+    ...(seed !== undefined && { seed }),
+    ...(faults !== undefined && { faults }),
+    ...(onEvent !== undefined && { onEvent }),
+  });
+}
+
+/** The path of a unix socket may have about 100 bytes; a checkout's own may have more. */
+function socketPath(directory: string): string {
+  return join(tmpdir(), `mooring-${createHash("sha256").update(directory).digest("hex").slice(0, 16)}.sock`);
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("No free port.");
+  return address.port;
+}

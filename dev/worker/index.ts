@@ -1,0 +1,33 @@
+/**
+ * The Worker of a developer's machine: the product, and beside it two that a team would have itself.
+ *
+ * - `/dev/workspaces/{sandboxId}/…`: a user's Worker that works in a workspace through the SDK.
+ * - `/dev/imperative`: the handler of cloudflare/sandbox-sdk #794 over the unmodified class, which creates sandboxes without Mooring.
+ */
+import { Sandbox } from "@cloudflare/sandbox";
+import { Hono } from "hono";
+import { bearerAuth } from "hono/bearer-auth";
+import product from "../../src/index.ts";
+import type { DevEnv } from "./env.ts";
+import { imperative } from "./imperative.ts";
+import { workspaceAccess } from "./workspace-access.ts";
+
+export { ContainerProxy, WorkspaceSandbox } from "../../src/index.ts";
+
+/** What a team uses today. */
+export class UngatedSandbox extends Sandbox<DevEnv> {}
+
+const app = new Hono<{ Bindings: DevEnv }>();
+
+// A page in the developer's browser can reach the port as well; it cannot send this header.
+app.use("/dev/*", bearerAuth({ token: ["dev-operator", "dev-editor"] }));
+app.route("/dev/workspaces", workspaceAccess);
+app.route("/dev/imperative", imperative);
+app.all("*", (context) => product.fetch?.(context.req.raw as never, context.env, context.executionCtx as never) as Promise<Response>);
+
+const worker: ExportedHandler<DevEnv> = {
+  fetch: app.fetch,
+  scheduled: (event, env, context) => product.scheduled?.(event, env, context),
+};
+
+export default worker;

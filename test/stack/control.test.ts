@@ -1,0 +1,53 @@
+/** The control experiment: on the same engine and the same faults, the unmodified SDK class leaks and the gated one does not. */
+import { describe, expect, test } from "vitest";
+import { createImperatively, ticking } from "../../dev/comparison.ts";
+import { createAll, get, put, remove, removeAll, useStack, waitUntilGone } from "./support.ts";
+
+const held = useStack();
+
+const startDelay = { minMs: 100, maxMs: 300 };
+
+describe.for(["http", "rpc"] as const)("over %s, with a deadline and admission refused for a while", (transport) => {
+  test("the unmodified class starts a container after its destroy() returned", async () => {
+    const { stack } = held;
+    await stack.replaceEngine({ seed: 1, faults: { startDelay, refuseAdmission: { whileRunning: 0, times: 10 } } });
+    const outcome = await createImperatively(stack, { count: 1, transport, deadlineMs: 1500, quietMs: 8000 });
+    expect(outcome).toMatchObject({ succeeded: 0, failed: 1, leaked: 1 });
+  });
+});
+
+test("with Mooring a workspace that is deleted while its admission is refused leaves nothing running, then or later", async () => {
+  const { stack } = held;
+  await stack.replaceEngine({ seed: 1, faults: { startDelay, refuseAdmission: { whileRunning: 0, times: 10 } } });
+  await ticking(stack, async () => {
+    await put(stack, "short-lived");
+    await expect.poll(() => stack.engine.counters().refused, { timeout: 20_000, interval: 20 }).toBeGreaterThan(2);
+    await remove(stack, "short-lived");
+    await waitUntilGone(stack, "short-lived");
+  });
+  const { refused } = stack.engine.counters();
+  await stack.engine.quiet(8000);
+  expect(await get(stack, "short-lived")).toBeNull();
+  expect(stack.engine.instances()).toEqual([]);
+  expect(stack.engine.counters()).toMatchObject({ starts: 0, refused });
+});
+
+test("the imperative handler fails or leaks where Mooring does not, on the same faults", async () => {
+  const { stack } = held;
+  const faults = { startDelay: { minMs: 300, maxMs: 900 }, ghostStart: { probability: 0.4, windowMs: 800, upAfterMs: 3000 } };
+  await stack.replaceEngine({ seed: 1, faults });
+  const imperative = await createImperatively(stack, { count: 10, transport: "rpc", quietMs: 5000 });
+  expect(imperative.failed).toBeGreaterThan(0);
+  expect(imperative.leaked).toBeGreaterThan(0);
+
+  await stack.replaceEngine({ seed: 1, faults });
+  const names = Array.from({ length: 10 }, (_, index) => `w-${index}`);
+  await ticking(stack, async () => {
+    const { ready } = await createAll(stack, names);
+    expect(ready).toHaveLength(10);
+    expect(stack.engine.instances()).toHaveLength(10);
+    expect(stack.engine.counters().maxConcurrentStarts).toBe(1);
+    await removeAll(stack, names);
+  });
+  expect(stack.engine.instances()).toEqual([]);
+});

@@ -1,0 +1,81 @@
+/** The product's Worker in real workerd inside wrangler's test harness, over an engine of this process. */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { createTestHarness } from "wrangler";
+import type { Engine, EngineEvent } from "../../dev/engine/contract.ts";
+import type { Faults } from "../../dev/engine/faults.ts";
+import { LOCAL_TOKENS, startLocalEngine } from "../../dev/stack.ts";
+import { localTokens } from "../../dev/wrangler-dev.ts";
+
+export interface TestStackOptions {
+  readonly directory: string;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly onEvent?: (event: EngineEvent) => void;
+}
+
+export interface TestStack {
+  readonly engine: Engine;
+  readonly url: string;
+  /** Another engine behind the same socket, as if the run had begun with it; what ran on the old one is gone. */
+  replaceEngine(options: { readonly seed: number; readonly faults: Faults }): Promise<void>;
+  /** kill -9 of workerd. The harness starts it again over the same files; the engine stays. */
+  crashWorker(): Promise<void>;
+  /** The Worker's own database, for situations that no client can bring about. */
+  database(): Promise<D1Database>;
+  stop(): Promise<void>;
+}
+
+const CONFIG = fileURLToPath(new URL("../../dev/wrangler.jsonc", import.meta.url));
+
+export async function startTestStack(options: TestStackOptions): Promise<TestStack> {
+  const { directory, variables, onEvent } = options;
+  let engine = await startLocalEngine({ directory, ...(onEvent && { onEvent }) });
+  Object.assign(process.env, {
+    WRANGLER_DOCKER_BIN: engine.dockerCli,
+    WRANGLER_DOCKER_HOST: engine.dockerHost,
+    CLOUDFLARE_CF_FETCH_ENABLED: "false",
+    WRANGLER_SEND_METRICS: "false",
+  });
+  const vars = { API_TOKENS: localTokens(LOCAL_TOKENS), ...variables };
+  const harness = createTestHarness({ workers: [{ configPath: CONFIG, vars }] });
+  const { url } = await harness.listen();
+  await harness.getWorker().applyD1Migrations("DB");
+  // In the order of their start: the harness's own proxy comes before the runtime, and is not to be killed.
+  const [proxy] = childWorkerds();
+
+  return {
+    get engine() {
+      return engine;
+    },
+    url: url.origin,
+    async replaceEngine({ seed, faults }) {
+      await engine.close();
+      engine = await startLocalEngine({ directory, seed, faults, ...(onEvent && { onEvent }) });
+    },
+    async crashWorker() {
+      for (const pid of childWorkerds()) if (pid !== proxy) process.kill(pid, "SIGKILL");
+      await harness.fetch("/healthz");
+    },
+    database: async () => (await harness.getWorker<{ DB: D1Database }>().getEnv()).DB,
+    async stop() {
+      await harness.close();
+      await engine.close();
+    },
+  };
+}
+
+/** The workerd processes of this process, oldest first. */
+function childWorkerds(): readonly number[] {
+  const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  return pids.filter(isChildWorkerd).toSorted((a, b) => a - b);
+}
+
+function isChildWorkerd(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return Number(parent) === process.pid && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("bin/workerd");
+  } catch {
+    return false;
+  }
+}
