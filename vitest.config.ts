@@ -1,13 +1,24 @@
-/** The layers of docs/architecture.md: `core` and `dev` in plain Node, `workers` in workerd, `engine` over real workerd with containers. */
+/** The layers of docs/architecture.md: L1 in plain Node, L3 in workerd, L4 over real workerd with containers that are processes. */
 import { defineConfig } from "vitest/config";
+
+/** The tests of the highest layer wait for processes, not for the processor: two files at a time keep two cores busy. */
+const STACK_FILES_AT_ONCE = 2;
 
 export default defineConfig({
   test: {
     projects: [
       { test: { name: "core", include: ["test/core/**/*.test.ts"] } },
-      { test: { name: "dev", include: ["test/engine/**/*.test.ts", "test/sandbox-server/**/*.test.ts"] } },
+      { test: { name: "dev", include: ["test/engine/**/*.test.ts", "test/sandbox-server/**/*.test.ts", "test/dev/**/*.test.ts"] } },
       "test/workers/*/vitest.config.ts",
-      { test: { name: "stack", include: ["test/stack/**/*.test.ts"], testTimeout: 120_000, fileParallelism: false } },
+      {
+        test: {
+          name: "stack",
+          include: ["test/stack/**/*.test.ts"],
+          testTimeout: 120_000,
+          maxWorkers: STACK_FILES_AT_ONCE,
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
   },
 });

@@ -35,6 +35,7 @@ async function runRounds(deps: SweepDeps, lease: Lease, endTime: Instant): Promi
   const keep = () => resyncTime(progress, now(), config.resyncIntervalMs);
   const dispatcher = createDispatcher(deps, lease.epoch, endTime);
   let rounds = 0;
+  let complete = false;
   try {
     while (now() < endTime && !dispatcher.leaseLost()) {
       if (expiresTime - now() < (config.leaseMs * 2) / 3) {
@@ -46,9 +47,11 @@ async function runRounds(deps: SweepDeps, lease: Lease, endTime: Instant): Promi
       await dispatcher.idle(Math.min(config.pollIntervalMs, endTime - now()));
     }
   } finally {
+    // Also after an error of the database: otherwise nobody could sweep until the lease expires.
     await dispatcher.drain();
+    const isThrough = now() >= endTime && !dispatcher.leaseLost();
+    const isHeld = await releaseLease(deps.db, lease.epoch, keep(), isThrough ? now() : null);
+    complete = isThrough && isHeld;
   }
-  const isThrough = now() >= endTime && !dispatcher.leaseLost();
-  const isHeld = await releaseLease(deps.db, lease.epoch, keep(), isThrough ? now() : null);
-  return { rounds, complete: isThrough && isHeld, counts: dispatcher.counts() };
+  return { rounds, complete, counts: dispatcher.counts() };
 }

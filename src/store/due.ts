@@ -67,7 +67,7 @@ export async function loadDue(db: Database, query: DueQuery): Promise<DueWorkspa
   return {
     due: due.map(readRecord),
     resync: turns.map(readRecord),
-    startable: startable.slice(0, laneWidth - (lanes?.held ?? 0)).map(readRecord),
+    startable: startable.slice(0, Math.max(0, laneWidth - (lanes?.held ?? 0))).map(readRecord),
   };
 }
 

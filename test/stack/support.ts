@@ -25,7 +25,7 @@ const VARIABLES = {
 };
 
 /** One for the tests of a file. */
-export function useStack(options: Partial<Pick<TestStackOptions, "variables" | "onEvent">> = {}): { readonly stack: TestStack } {
+export function useStack(options: Partial<Omit<TestStackOptions, "directory">> = {}): { readonly stack: TestStack } {
   const directory = mkdtempSync(join(tmpdir(), "mooring-test-"));
   const held: { stack: TestStack } = { stack: undefined as never };
   beforeAll(async () => {

@@ -11,6 +11,8 @@ export interface TestStackOptions {
   readonly directory: string;
   readonly variables: Readonly<Record<string, string>>;
   readonly onEvent?: (event: EngineEvent) => void;
+  /** By path: what a sandbox sees of the disk is not its own namespace, and it is up sooner. */
+  readonly isolation?: "paths";
 }
 
 export interface TestStack {
@@ -28,7 +30,8 @@ export interface TestStack {
 const CONFIG = fileURLToPath(new URL("../../dev/wrangler.jsonc", import.meta.url));
 
 export async function startTestStack(options: TestStackOptions): Promise<TestStack> {
-  const { directory, variables, onEvent } = options;
+  const { directory, variables, onEvent, isolation } = options;
+  if (isolation !== undefined) process.env["MOORING_ISOLATION"] = isolation;
   let engine = await startLocalEngine({ directory, ...(onEvent && { onEvent }) });
   Object.assign(process.env, {
     WRANGLER_DOCKER_BIN: engine.dockerCli,

@@ -1,0 +1,257 @@
+/**
+ * What every Fleet must do, whatever is behind it. A world gives the suite a fleet and a hand on what happens behind the port; times are
+ * the world's own, so that a real one may be slower than a fake.
+ */
+import { describe, expect, it } from "vitest";
+import { type Fleet, LeaseLostError, type StartRequest } from "../../src/controller/fleet.ts";
+import type { Instance, Observation } from "../../src/workspace.ts";
+
+export interface ContractWorld {
+  readonly fleet: Fleet;
+  /** From a container's start until it is ready; zero allowed. */
+  readonly startMs: number;
+  /** Awaits while the world's time passes. */
+  readonly run: <T>(work: Promise<T>) => Promise<T>;
+  readonly pass: (ms: number) => Promise<void>;
+  /** The next containers of the sandbox behave so. */
+  readonly script: (instance: Instance, behaviour: "NeverReady" | "NoCapacity" | "DeafToDestroy") => void;
+  /** The container ends by itself. */
+  readonly exit: (instance: Instance, code: number) => Promise<void>;
+  /** As an eviction: what the sandbox had in memory is gone. */
+  readonly loseMemory: (instance: Instance) => Promise<void>;
+  /** Whether a container runs, asked behind the port. */
+  readonly runs: (instance: Instance) => boolean;
+  /** Containers that ever began. */
+  readonly containers: (instance: Instance) => number;
+}
+
+const LONG_MS = 60_000;
+
+export function fleetContract(name: string, makeWorld: () => Promise<ContractWorld> | ContractWorld): void {
+  describe(`a fleet: ${name}`, () => {
+    let count = 0;
+
+    async function begin() {
+      const world = await makeWorld();
+      const { fleet } = world;
+      const uid = `contract-${(count += 1)}-${crypto.randomUUID()}`;
+      const instance = fleet.identify(uid, 1);
+      const orderOf = (startId: string, change: Partial<StartRequest> = {}): StartRequest => ({
+        startId,
+        workspaceUid: uid,
+        timeoutMs: 20_000,
+        directory: "/workspace",
+        env: { A: "1" },
+        specHash: "v1:hash",
+        ...change,
+      });
+      return {
+        ...world,
+        uid,
+        instance,
+        orderOf,
+        observe: (epoch = 1) => world.run(fleet.observe(instance, epoch)),
+        start: (startId: string, change: Partial<StartRequest> = {}, waitMs = LONG_MS, epoch = 1) =>
+          world.run(fleet.start(instance, epoch, orderOf(startId, change), waitMs)),
+        stop: (epoch = 1) => world.run(fleet.stop(instance, epoch)),
+        destroy: (epoch = 1) => world.run(fleet.destroy(instance, epoch)),
+        world,
+      };
+    }
+
+    function kinds(...observations: Observation[]): readonly string[] {
+      return observations.map(({ kind }) => kind);
+    }
+
+    describe("identify", () => {
+      it("is pure, and gives other ids for another uid or incarnation", async () => {
+        const { fleet, uid, instance } = await begin();
+        expect(fleet.identify(uid, 1)).toEqual(instance);
+        const ids = [instance, fleet.identify(uid, 2), fleet.identify(`${uid}x`, 1)];
+        expect(new Set(ids.map(({ doId }) => doId)).size).toBe(3);
+        expect(new Set(ids.map(({ sandboxId }) => sandboxId)).size).toBe(3);
+        expect(instance.doId).toMatch(/^[0-9a-f]{64}$/);
+      });
+    });
+
+    describe("a sandbox that nobody used", () => {
+      it("is Absent, and looking at it starts nothing", async () => {
+        const { observe, world, instance } = await begin();
+        expect(kinds(await observe(), await observe())).toEqual(["Absent", "Absent"]);
+        expect(world.containers(instance)).toBe(0);
+      });
+
+      it("can be destroyed, and never starts after that", async () => {
+        const { destroy, start, observe, world, instance } = await begin();
+        expect(kinds(await destroy(), await destroy(), await start("s1"), await observe())).toEqual(Array(4).fill("Destroyed"));
+        expect(world.containers(instance)).toBe(0);
+      });
+    });
+
+    describe("start", () => {
+      it("answers Running with the order's start id and hash once it is verified", async () => {
+        const { start, observe, world, instance } = await begin();
+        const running = { kind: "Running", startId: "s1", specHash: "v1:hash" };
+        expect(await start("s1")).toEqual(running);
+        expect(await observe()).toEqual(running);
+        expect([world.runs(instance), world.containers(instance)]).toEqual([true, 1]);
+      });
+
+      it("repeated with the same id joins: under way, done or failed, it begins nothing new", async () => {
+        const { start, world, instance, exit, observe } = await begin();
+        world.script(instance, "NeverReady");
+        expect(await start("s1", { timeoutMs: 2000 }, 0)).toEqual({ kind: "Starting", startId: "s1" });
+        expect(await observe()).toEqual({ kind: "Starting", startId: "s1" });
+        expect(kinds(await start("s1", { timeoutMs: 2000 }), await start("s1"))).toEqual(["Failed", "Failed"]);
+        expect(world.containers(instance)).toBeLessThanOrEqual(1);
+        expect(world.runs(instance)).toBe(false);
+        await exit(instance, 0);
+      });
+
+      it("that never becomes ready is given up at its deadline: a transient failure, and nothing runs", async () => {
+        const { start, world, instance, observe } = await begin();
+        world.script(instance, "NeverReady");
+        const failed = await start("s1", { timeoutMs: 2000 });
+        expect(failed).toMatchObject({ kind: "Failed", startId: "s1", failure: { class: "Transient", reason: "StartTimeout" } });
+        expect((await observe()).kind).toBe("Failed");
+        expect(world.runs(instance)).toBe(false);
+      });
+
+      it("that gets no instance fails as Capacity", async () => {
+        const { start, world, instance } = await begin();
+        world.script(instance, "NoCapacity");
+        expect(await start("s1", { timeoutMs: 3000 })).toMatchObject({ kind: "Failed", startId: "s1", failure: { class: "Capacity" } });
+        expect(world.runs(instance)).toBe(false);
+      });
+
+      it("with another id is another start, after a stop as after a crash", async () => {
+        const { start, stop, exit, world, instance } = await begin();
+        await start("s1");
+        await stop();
+        expect(await start("s2", { specHash: "v1:other" })).toEqual({ kind: "Running", startId: "s2", specHash: "v1:other" });
+        await exit(instance, 1);
+        expect((await start("s3")).kind).toBe("Running");
+        expect(world.containers(instance)).toBe(3);
+      });
+    });
+
+    describe("an end", () => {
+      it.each([0, 1, 137, 143])("with code %i is Stopped and says so", async (code) => {
+        const { start, observe, exit, instance } = await begin();
+        await start("s1");
+        await exit(instance, code);
+        expect(await observe()).toMatchObject({ kind: "Stopped", exit: { code } });
+      });
+
+      it("is of no interest once another container runs", async () => {
+        const { start, observe, exit, instance } = await begin();
+        await start("s1");
+        await exit(instance, 137);
+        await start("s2");
+        expect(await observe()).toEqual({ kind: "Running", startId: "s2", specHash: "v1:hash" });
+      });
+    });
+
+    describe("stop", () => {
+      it("ends the container and leaves the incarnation usable; again it does nothing", async () => {
+        const { start, stop, world, instance } = await begin();
+        await start("s1");
+        expect(kinds(await stop(), await stop())).toEqual(["Stopped", "Stopped"]);
+        expect(world.runs(instance)).toBe(false);
+        expect((await start("s2")).kind).toBe("Running");
+      });
+
+      it("ends a start under way, which then has failed", async () => {
+        const { start, stop, world, instance } = await begin();
+        world.script(instance, "NeverReady");
+        await start("s1", {}, 0);
+        expect(await stop()).toMatchObject({ kind: "Failed", startId: "s1" });
+        expect(world.runs(instance)).toBe(false);
+      });
+    });
+
+    describe("destroy", () => {
+      it("ends the container and the incarnation for good", async () => {
+        const { start, destroy, observe, world, instance } = await begin();
+        await start("s1");
+        expect(kinds(await destroy(), await start("s2"), await observe())).toEqual(["Destroyed", "Destroyed", "Destroyed"]);
+        expect(world.runs(instance)).toBe(false);
+        expect(world.containers(instance)).toBe(1);
+      });
+
+      it("ends a start under way", async () => {
+        const { start, destroy, world, instance } = await begin();
+        world.script(instance, "NeverReady");
+        await start("s1", {}, 0);
+        expect((await destroy()).kind).toBe("Destroyed");
+        expect(world.runs(instance)).toBe(false);
+      });
+
+      it("that had no effect is Destroying, never Destroyed, until it has one", async () => {
+        const { start, destroy, observe, world, instance } = await begin();
+        await start("s1");
+        world.script(instance, "DeafToDestroy");
+        expect(kinds(await destroy(), await observe())).toEqual(["Destroying", "Destroying"]);
+        expect(world.runs(instance)).toBe(true);
+      });
+    });
+
+    describe("the fence", () => {
+      it("refuses every call of a lower epoch with LeaseLostError, and it changes nothing", async () => {
+        const { start, stop, destroy, observe, world, instance } = await begin();
+        await start("s1", {}, LONG_MS, 7);
+        await expect(observe(6)).rejects.toThrow(LeaseLostError);
+        await expect(stop(6)).rejects.toThrow(LeaseLostError);
+        await expect(destroy(6)).rejects.toThrow(LeaseLostError);
+        await expect(start("s2", {}, LONG_MS, 6)).rejects.toThrow(LeaseLostError);
+        expect(await observe(7)).toMatchObject({ kind: "Running", startId: "s1" });
+        expect(world.containers(instance)).toBe(1);
+      });
+
+      it("rises with a mere look", async () => {
+        const { start, observe, world, instance } = await begin();
+        expect((await observe(3)).kind).toBe("Absent");
+        await expect(start("s1", {}, LONG_MS, 2)).rejects.toThrow(LeaseLostError);
+        expect(world.containers(instance)).toBe(0);
+      });
+
+      it("answers Unknown, never absence, where the sandbox belongs to another incarnation", async () => {
+        const { start, world, instance, observe } = await begin();
+        await start("s1");
+        const other = { ...instance, incarnation: 2 };
+        expect(await world.run(world.fleet.observe(other, 1))).toMatchObject({ kind: "Unknown", failure: { class: "Misconfigured" } });
+        expect((await world.run(world.fleet.destroy(other, 1))).kind).toBe("Unknown");
+        expect((await observe()).kind).toBe("Running");
+      });
+    });
+
+    describe("a sandbox that lost its memory", () => {
+      it("goes on with a verified container as if nothing had happened", async () => {
+        const { start, observe, world, instance } = await begin();
+        await start("s1");
+        await world.loseMemory(instance);
+        expect(await observe()).toMatchObject({ kind: "Running", startId: "s1" });
+      });
+
+      it("refuses lower epochs and further starts as before", async () => {
+        const { start, destroy, observe, world, instance } = await begin();
+        await start("s1", {}, LONG_MS, 5);
+        await world.loseMemory(instance);
+        await expect(observe(4)).rejects.toThrow(LeaseLostError);
+        await destroy(5);
+        await world.loseMemory(instance);
+        expect((await start("s2", {}, LONG_MS, 5)).kind).toBe("Destroyed");
+      });
+
+      it("in the middle of a start never answers Running before the start is joined and verified", async () => {
+        const { start, observe, world, instance } = await begin();
+        world.script(instance, "NeverReady");
+        await start("s1", { timeoutMs: 4000 }, 0);
+        await world.loseMemory(instance);
+        expect((await observe()).kind).not.toBe("Running");
+        expect((await start("s1", { timeoutMs: 4000 })).kind).toBe("Failed");
+        expect(world.runs(instance)).toBe(false);
+      });
+    });
+  });
+}
