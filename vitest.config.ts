@@ -1,11 +1,12 @@
 /** The layers of docs/architecture.md: L1 in plain Node, L3 in workerd, L4 over real workerd with containers that are processes. */
 import { defineConfig } from "vitest/config";
 
-/** The tests of the highest layer wait for processes, not for the processor: two files at a time keep two cores busy. */
-const STACK_FILES_AT_ONCE = 2;
+/** Most tests wait for processes and timers, not for the processor: two files at a time keep two cores busy. */
+const FILES_AT_ONCE = 2;
 
 export default defineConfig({
   test: {
+    maxWorkers: FILES_AT_ONCE,
     projects: [
       { test: { name: "core", include: ["test/core/**/*.test.ts"] } },
       { test: { name: "dev", include: ["test/engine/**/*.test.ts", "test/sandbox-server/**/*.test.ts", "test/dev/**/*.test.ts"] } },
@@ -15,7 +16,7 @@ export default defineConfig({
           name: "stack",
           include: ["test/stack/**/*.test.ts"],
           testTimeout: 120_000,
-          maxWorkers: STACK_FILES_AT_ONCE,
+          // After the others, whose many small files would take its processor time.
           sequence: { groupOrder: 1 },
         },
       },

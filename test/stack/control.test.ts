@@ -1,7 +1,7 @@
 /** The control experiment: on the same engine and the same faults, the unmodified SDK class leaks and the gated one does not. */
 import { describe, expect, test } from "vitest";
 import { createImperatively, ticking } from "../../dev/comparison.ts";
-import { createAll, get, put, remove, removeAll, useStack, waitUntilGone } from "./support.ts";
+import { get, put, remove, useStack, waitUntilGone } from "./support.ts";
 
 const held = useStack();
 
@@ -30,24 +30,4 @@ test("with Mooring a workspace that is deleted while its admission is refused le
   expect(await get(stack, "short-lived")).toBeNull();
   expect(stack.engine.instances()).toEqual([]);
   expect(stack.engine.counters()).toMatchObject({ starts: 0, refused });
-});
-
-test("the imperative handler fails or leaks where Mooring does not, on the same faults", async () => {
-  const { stack } = held;
-  const faults = { startDelay: { minMs: 300, maxMs: 900 }, ghostStart: { probability: 0.4, windowMs: 800, upAfterMs: 3000 } };
-  await stack.replaceEngine({ seed: 1, faults });
-  const imperative = await createImperatively(stack, { count: 10, transport: "rpc", quietMs: 5000 });
-  expect(imperative.failed).toBeGreaterThan(0);
-  expect(imperative.leaked).toBeGreaterThan(0);
-
-  await stack.replaceEngine({ seed: 1, faults });
-  const names = Array.from({ length: 10 }, (_, index) => `w-${index}`);
-  await ticking(stack, async () => {
-    const { ready } = await createAll(stack, names);
-    expect(ready).toHaveLength(10);
-    expect(stack.engine.instances()).toHaveLength(10);
-    expect(stack.engine.counters().maxConcurrentStarts).toBe(1);
-    await removeAll(stack, names);
-  });
-  expect(stack.engine.instances()).toEqual([]);
 });
