@@ -17,7 +17,7 @@ export default defineConfig({
           include: ["test/stack/**/*.test.ts"],
           testTimeout: 120_000,
           // After the others, whose many small files would take its processor time.
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -18,7 +18,7 @@ export default defineConfig(async () => ({
     }),
   ],
   // One worker for all files: each file starts from an empty database itself, and loading the API costs more than its tests.
-  test: { name: "workers-api", include: ["**/*.test.ts"], isolate: false, maxWorkers: 1 },
+  test: { name: "workers-api", include: ["**/*.test.ts"], isolate: false, maxWorkers: 1, sequence: { groupOrder: 1 } },
 }));
 
 function here(path: string): string {
