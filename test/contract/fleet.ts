@@ -6,15 +6,17 @@ import { describe, expect, it } from "vitest";
 import { type Fleet, LeaseLostError, type StartRequest } from "../../src/controller/fleet.ts";
 import type { Instance, Observation } from "../../src/workspace.ts";
 
+export type Behaviour = "Works" | "NeverReady" | "NoCapacity" | "DeafToDestroy";
+
 export interface ContractWorld {
   readonly fleet: Fleet;
-  /** From a container's start until it is ready; zero allowed. */
-  readonly startMs: number;
+  /** What a start gets that is to fail: longer than a few calls, and than a world without capacity takes to say so. */
+  readonly timeoutMs: number;
   /** Awaits while the world's time passes. */
   readonly run: <T>(work: Promise<T>) => Promise<T>;
   readonly pass: (ms: number) => Promise<void>;
-  /** The next containers of the sandbox behave so. */
-  readonly script: (instance: Instance, behaviour: "NeverReady" | "NoCapacity" | "DeafToDestroy") => void;
+  /** The next containers of the sandbox behave so; `DeafToDestroy` and its end are for the one that runs, too. */
+  readonly script: (instance: Instance, behaviour: Behaviour) => void;
   /** The container ends by itself. */
   readonly exit: (instance: Instance, code: number) => Promise<void>;
   /** As an eviction: what the sandbox had in memory is gone. */
@@ -26,6 +28,10 @@ export interface ContractWorld {
 }
 
 const LONG_MS = 60_000;
+/** The start "s1" was ended by a wish. */
+const CANCELLED = { kind: "Failed", startId: "s1", failure: { class: "Progressing" } };
+/** Between two looks, where the suite waits for something to show. */
+const LOOK_MS = 20;
 
 export function fleetContract(name: string, makeWorld: () => Promise<ContractWorld> | ContractWorld): void {
   describe(`a fleet: ${name}`, () => {
@@ -33,7 +39,7 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
 
     async function begin() {
       const world = await makeWorld();
-      const { fleet } = world;
+      const { fleet, timeoutMs } = world;
       const uid = `contract-${(count += 1)}-${crypto.randomUUID()}`;
       const instance = fleet.identify(uid, 1);
       const orderOf = (startId: string, change: Partial<StartRequest> = {}): StartRequest => ({
@@ -45,14 +51,25 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         specHash: "v1:hash",
         ...change,
       });
+      const observe = (epoch = 1) => world.run(fleet.observe(instance, epoch));
       return {
         ...world,
         uid,
         instance,
         orderOf,
-        observe: (epoch = 1) => world.run(fleet.observe(instance, epoch)),
+        observe,
+        /** The first look that does not show `kind` any more. */
+        after: async (kind: Observation["kind"]) => {
+          let seen = await observe();
+          for (; seen.kind === kind; seen = await observe()) await world.pass(LOOK_MS);
+          return seen;
+        },
+        begun: async () => {
+          while (!world.runs(instance)) await world.pass(LOOK_MS);
+        },
         start: (startId: string, change: Partial<StartRequest> = {}, waitMs = LONG_MS, epoch = 1) =>
           world.run(fleet.start(instance, epoch, orderOf(startId, change), waitMs)),
+        startInVain: (startId: string, waitMs = LONG_MS) => world.run(fleet.start(instance, 1, orderOf(startId, { timeoutMs }), waitMs)),
         stop: (epoch = 1) => world.run(fleet.stop(instance, epoch)),
         destroy: (epoch = 1) => world.run(fleet.destroy(instance, epoch)),
         world,
@@ -81,6 +98,12 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         expect(world.containers(instance)).toBe(0);
       });
 
+      it("is Absent after a stop, too", async () => {
+        const { stop, observe, world, instance } = await begin();
+        expect(kinds(await stop(), await observe())).toEqual(["Absent", "Absent"]);
+        expect(world.containers(instance)).toBe(0);
+      });
+
       it("can be destroyed, and never starts after that", async () => {
         const { destroy, start, observe, world, instance } = await begin();
         expect(kinds(await destroy(), await destroy(), await start("s1"), await observe())).toEqual(Array(4).fill("Destroyed"));
@@ -97,31 +120,65 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         expect([world.runs(instance), world.containers(instance)]).toEqual([true, 1]);
       });
 
-      it("repeated with the same id joins: under way, done or failed, it begins nothing new", async () => {
-        const { start, world, instance, exit, observe } = await begin();
+      it("repeated with the same id joins: under way or failed, it begins nothing new", async () => {
+        const { startInVain, world, instance, observe } = await begin();
         world.script(instance, "NeverReady");
-        expect(await start("s1", { timeoutMs: 2000 }, 0)).toEqual({ kind: "Starting", startId: "s1" });
+        expect(await startInVain("s1", 0)).toEqual({ kind: "Starting", startId: "s1" });
         expect(await observe()).toEqual({ kind: "Starting", startId: "s1" });
-        expect(kinds(await start("s1", { timeoutMs: 2000 }), await start("s1"))).toEqual(["Failed", "Failed"]);
-        expect(world.containers(instance)).toBeLessThanOrEqual(1);
+        expect(kinds(await startInVain("s1"), await startInVain("s1"))).toEqual(["Failed", "Failed"]);
+        expect(world.containers(instance)).toBe(1);
         expect(world.runs(instance)).toBe(false);
-        await exit(instance, 0);
+      });
+
+      it("repeated with the same id joins: under way, done or stopped, it begins nothing new", async () => {
+        const { start, stop, world, instance } = await begin();
+        expect(kinds(await start("s1", {}, 0), await start("s1"), await start("s1"))).toEqual(["Starting", "Running", "Running"]);
+        expect(kinds(await stop(), await start("s1"))).toEqual(["Stopped", "Stopped"]);
+        expect(world.containers(instance)).toBe(1);
+      });
+
+      it("goes on when nobody waits for it any more", async () => {
+        const { start, after } = await begin();
+        expect(await start("s1", {}, 0)).toEqual({ kind: "Starting", startId: "s1" });
+        expect(await after("Starting")).toEqual({ kind: "Running", startId: "s1", specHash: "v1:hash" });
       });
 
       it("that never becomes ready is given up at its deadline: a transient failure, and nothing runs", async () => {
-        const { start, world, instance, observe } = await begin();
+        const { startInVain, world, instance, observe } = await begin();
         world.script(instance, "NeverReady");
-        const failed = await start("s1", { timeoutMs: 2000 });
+        const failed = await startInVain("s1");
         expect(failed).toMatchObject({ kind: "Failed", startId: "s1", failure: { class: "Transient", reason: "StartTimeout" } });
         expect((await observe()).kind).toBe("Failed");
         expect(world.runs(instance)).toBe(false);
       });
 
       it("that gets no instance fails as Capacity", async () => {
-        const { start, world, instance } = await begin();
+        const { startInVain, world, instance } = await begin();
         world.script(instance, "NoCapacity");
-        expect(await start("s1", { timeoutMs: 3000 })).toMatchObject({ kind: "Failed", startId: "s1", failure: { class: "Capacity" } });
+        expect(await startInVain("s1")).toMatchObject({ kind: "Failed", startId: "s1", failure: { class: "Capacity" } });
         expect(world.runs(instance)).toBe(false);
+      });
+
+      it("whose container ends before it is ready has failed by that, and begins no other", async () => {
+        const { start, begun, exit, world, instance } = await begin();
+        world.script(instance, "NeverReady");
+        await start("s1", {}, 0);
+        await begun();
+        await exit(instance, 3);
+        const failure = { class: "Transient", reason: "StartFailed" };
+        expect(await start("s1")).toMatchObject({ kind: "Failed", startId: "s1", failure });
+        expect(world.containers(instance)).toBe(1);
+      });
+
+      it("with another id ends the start that is under way, and the container that runs, and begins its own", async () => {
+        const { start, begun, world, instance } = await begin();
+        world.script(instance, "NeverReady");
+        await start("s1", {}, 0);
+        await begun();
+        world.script(instance, "Works");
+        expect(await start("s2")).toEqual({ kind: "Running", startId: "s2", specHash: "v1:hash" });
+        expect(await start("s3", { specHash: "v1:other" })).toEqual({ kind: "Running", startId: "s3", specHash: "v1:other" });
+        expect(world.containers(instance)).toBe(3);
       });
 
       it("with another id is another start, after a stop as after a crash", async () => {
@@ -161,11 +218,11 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         expect((await start("s2")).kind).toBe("Running");
       });
 
-      it("ends a start under way, which then has failed", async () => {
+      it("ends a start under way, which then has failed, and not by the workspace's fault", async () => {
         const { start, stop, world, instance } = await begin();
         world.script(instance, "NeverReady");
         await start("s1", {}, 0);
-        expect(await stop()).toMatchObject({ kind: "Failed", startId: "s1" });
+        expect(await stop()).toMatchObject(CANCELLED);
         expect(world.runs(instance)).toBe(false);
       });
     });
@@ -193,6 +250,9 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         world.script(instance, "DeafToDestroy");
         expect(kinds(await destroy(), await observe())).toEqual(["Destroying", "Destroying"]);
         expect(world.runs(instance)).toBe(true);
+        world.script(instance, "Works");
+        expect(kinds(await destroy(), await observe())).toEqual(["Destroyed", "Destroyed"]);
+        expect(world.runs(instance)).toBe(false);
       });
     });
 
@@ -244,12 +304,36 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
       });
 
       it("in the middle of a start never answers Running before the start is joined and verified", async () => {
-        const { start, observe, world, instance } = await begin();
+        const { startInVain, observe, world, instance } = await begin();
         world.script(instance, "NeverReady");
-        await start("s1", { timeoutMs: 4000 }, 0);
+        await startInVain("s1", 0);
         await world.loseMemory(instance);
         expect((await observe()).kind).not.toBe("Running");
-        expect((await start("s1", { timeoutMs: 4000 })).kind).toBe("Failed");
+        expect((await startInVain("s1")).kind).toBe("Failed");
+        expect(world.runs(instance)).toBe(false);
+      });
+
+      it("in the middle of a start that nobody joins gives it up at its deadline, once somebody looks", async () => {
+        const { startInVain, begun, after, world, instance, timeoutMs } = await begin();
+        world.script(instance, "NeverReady");
+        await startInVain("s1", 0);
+        await begun();
+        await world.loseMemory(instance);
+        await world.pass(timeoutMs);
+        const failure = { class: "Transient", reason: "StartTimeout" };
+        expect(await after("Unverified")).toMatchObject({ kind: "Failed", startId: "s1", failure });
+        expect(world.runs(instance)).toBe(false);
+      });
+
+      it("under a call leaves that call's outcome Unknown; the next look tells, and a stop ends the start", async () => {
+        const { begun, observe, stop, orderOf, world, instance } = await begin();
+        world.script(instance, "NeverReady");
+        const call = world.fleet.start(instance, 1, orderOf("s1"), LONG_MS);
+        await begun();
+        await world.loseMemory(instance);
+        expect(await world.run(call)).toMatchObject({ kind: "Unknown", failure: { class: "Uncertain" } });
+        expect((await observe()).kind).toBe("Unverified");
+        expect(await stop()).toMatchObject(CANCELLED);
         expect(world.runs(instance)).toBe(false);
       });
     });

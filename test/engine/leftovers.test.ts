@@ -23,6 +23,7 @@ describe("an engine that was killed", () => {
     await client(directory, 2).start("deaf");
     const [pidOfWatchful, pidOfDeaf] = [pidFileOf(directory, 1), pidFileOf(directory, 2)];
     host.kill("SIGKILL");
+    await once(host, "exit");
     await until(() => !isRunning(pidOfWatchful));
     expect(isRunning(pidOfDeaf)).toBe(true);
     const { engine } = await bench({ stateDirectory: directory });

@@ -12,6 +12,7 @@ import {
   type Answer,
   type OperationFailure,
   START_CANCELLED,
+  START_DEADLINE,
   type SandboxFacts,
   type StartOperation,
   type StartOrder,
@@ -189,13 +190,14 @@ export class FakeWorld {
     const script = this.script(sandbox.uid);
     const fault = takeFault(script, kind);
     if (fault === "Breaks") return unknown("Network connection lost.");
-    const arrive = async (): Promise<Answer> => {
+    const arrive = async (): Promise<Answer | typeof BROKEN> => {
       await this.#clock.sleep(typeof fault === "object" && fault !== null ? fault.ms : script.latencyMs);
       const refusal = script.refusesIncarnation ? "OtherIncarnation" : sandbox.passFence(epoch, instance.incarnation);
-      return refusal === null ? await work(sandbox) : { accepted: false, refusal, facts: sandbox.facts() };
+      return refusal === null ? await whileRemembered(sandbox.memory, work(sandbox)) : { accepted: false, refusal, facts: sandbox.facts() };
     };
     const call = fault === "Hangs" ? never<Answer>() : arrive();
     const answer = await this.#within(timeoutMs, fault === "AnswerLost" ? call.then(() => never<Answer>()) : call);
+    if (answer === BROKEN) return unknown("Network connection lost.");
     if (answer === null) return unknown(`The sandbox did not answer within ${timeoutMs} ms.`);
     if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError("A controller with a higher epoch is at work.");
     if (!answer.accepted && answer.refusal === "OtherIncarnation") return OTHER_INCARNATION;
@@ -214,6 +216,8 @@ interface Run {
   readonly startId: string;
   readonly deadlineTime: Instant;
   readonly aborted: AbortController;
+  /** Aborted when the container ends by itself. */
+  readonly ended: AbortController;
   done: Promise<void>;
 }
 
@@ -228,6 +232,7 @@ export class FakeSandbox {
   #container: RunningContainer | null = null;
   #exit: SandboxFacts["exit"] = null;
   #run: Run | null = null;
+  #memory = new AbortController();
 
   constructor(world: FakeWorld, clock: WorldClock, uid: string, sandboxId: string) {
     this.#world = world;
@@ -248,6 +253,11 @@ export class FakeSandbox {
 
   get highestEpoch(): number {
     return this.#fence?.epoch ?? 0;
+  }
+
+  /** Aborted when what is in memory now is gone. */
+  get memory(): AbortSignal {
+    return this.#memory.signal;
   }
 
   passFence(epoch: number, incarnation: number): "StaleEpoch" | "OtherIncarnation" | null {
@@ -297,14 +307,17 @@ export class FakeSandbox {
     return { accepted: true, facts: this.facts() };
   }
 
-  /** As an eviction or a deploy: the container goes on, what was in memory is gone. */
+  /** As an eviction or a deploy: the container goes on; what was in memory is gone, and breaks the calls under way. */
   loseMemory(): void {
+    this.#memory.abort();
+    this.#memory = new AbortController();
     this.#run = null;
     this.#world.measure();
   }
 
   exit(code: number | null): void {
     if (this.#container === null) return;
+    if (this.#run?.startId === this.#container.startId) this.#run.ended.abort();
     this.#end(code);
     this.#world.onEvent(this.uid);
   }
@@ -323,7 +336,13 @@ export class FakeSandbox {
     const previous = this.#abort("Superseded");
     this.#admission = { state: "Admitted", startId };
     this.#operation = { startId, state: "InProgress", specHash, startedTime, deadlineTime, failure: null };
-    const run: Run = { startId, deadlineTime, aborted: new AbortController(), done: Promise.resolve() };
+    const run: Run = {
+      startId,
+      deadlineTime,
+      aborted: new AbortController(),
+      ended: new AbortController(),
+      done: Promise.resolve(),
+    };
     this.#run = run;
     run.done = this.#perform(run, order, previous);
     this.#world.measure();
@@ -364,12 +383,13 @@ export class FakeSandbox {
     }
     const leftMs = run.deadlineTime - this.#clock.now();
     const neededMs = outcome.kind === "NeverReady" ? Number.POSITIVE_INFINITY : this.#script.startMs;
-    await this.#clock.sleep(Math.min(leftMs, neededMs), run.aborted.signal);
+    await this.#clock.sleep(Math.min(leftMs, neededMs), AbortSignal.any([run.aborted.signal, run.ended.signal]));
     if (run.aborted.signal.aborted) return CANCELLED;
+    if (run.ended.signal.aborted) return failureOf("the container ended before it was ready");
     if (neededMs > leftMs) return failureOf("The start did not become ready in time.");
     if (outcome.kind === "Refused") return failureOf(outcome.message, outcome.retryAfterMs);
     if (outcome.kind === "Fails") return failureOf(outcome.message);
-    return this.#container === null ? failureOf("the container ended before it was ready") : null;
+    return null;
   }
 
   #giveUp(run: Run, failure: OperationFailure): void {
@@ -397,8 +417,10 @@ export class FakeSandbox {
       this.#operation = { ...operation, state: "Interrupted" };
       return;
     }
-    const failure = failureOf("the sandbox was reset while the start was under way");
-    this.#operation = { ...operation, state: isExpired && isResumable ? "TimedOut" : "Failed", failure };
+    const isLate = isExpired && isResumable;
+    const code = isLate ? START_DEADLINE : START_CANCELLED;
+    const failure = { ...failureOf("the sandbox was reset while the start was under way"), code };
+    this.#operation = { ...operation, state: isLate ? "TimedOut" : "Failed", failure };
     this.#revoke();
     this.#kill();
     this.#world.measure();
@@ -477,6 +499,16 @@ function unknown(message: string): Observation {
 
 function never<T>(): Promise<T> {
   return new Promise<T>(() => {});
+}
+
+const BROKEN = "Broken";
+
+/** A call breaks when the memory that it works in is lost. */
+function whileRemembered(memory: AbortSignal, work: Promise<Answer>): Promise<Answer | typeof BROKEN> {
+  const lost = new Promise<typeof BROKEN>((resolve) => {
+    memory.addEventListener("abort", () => resolve(BROKEN));
+  });
+  return Promise.race([work, lost]);
 }
 
 /** Null where the work is not done in time. */

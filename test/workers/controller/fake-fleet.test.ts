@@ -1,11 +1,16 @@
 /** The fake keeps the Fleet's contract, so what the other tests see of the controller holds for a real fleet too. */
 import { expect, it } from "vitest";
-import { type ContractWorld, fleetContract } from "../../contract/fleet.ts";
-import { FakeWorld, NEVER_READY, NO_CAPACITY } from "../../support/fake-fleet.ts";
+import { type Behaviour, type ContractWorld, fleetContract } from "../../contract/fleet.ts";
+import { FakeWorld, NEVER_READY, NO_CAPACITY, READY, type StartOutcome } from "../../support/fake-fleet.ts";
 import { FakeClock } from "./clock.ts";
 import { NOW } from "./support.ts";
 
-const START_MS = 300;
+const OUTCOMES: Readonly<Record<Behaviour, StartOutcome>> = {
+  Works: READY,
+  NeverReady: NEVER_READY,
+  NoCapacity: NO_CAPACITY,
+  DeafToDestroy: READY,
+};
 
 function uidOf(sandboxId: string): string {
   return sandboxId.slice(0, sandboxId.lastIndexOf("-"));
@@ -14,17 +19,16 @@ function uidOf(sandboxId: string): string {
 fleetContract("the fake", (): ContractWorld => {
   const clock = new FakeClock(NOW);
   const world = new FakeWorld(clock);
-  world.defaults.startMs = START_MS;
+  world.defaults.startMs = 300;
   return {
     fleet: world.fleet,
-    startMs: START_MS,
+    timeoutMs: 2000,
     run: (work) => clock.run(work),
     pass: (ms) => clock.pass(ms),
     script: ({ sandboxId }, behaviour) => {
       const script = world.script(uidOf(sandboxId));
-      if (behaviour === "NeverReady") script.outcome = () => NEVER_READY;
-      if (behaviour === "NoCapacity") script.outcome = () => NO_CAPACITY;
-      if (behaviour === "DeafToDestroy") script.deafKills = 100;
+      script.outcome = () => OUTCOMES[behaviour];
+      script.deafKills = behaviour === "DeafToDestroy" ? Infinity : 0;
     },
     exit: async ({ sandboxId }, code) => world.exit(uidOf(sandboxId), code),
     loseMemory: async (instance) => world.sandbox(instance).loseMemory(),
