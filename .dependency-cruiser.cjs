@@ -11,14 +11,34 @@ const only = (name, from, allowed) => ({
 
 const CORE = "^src/controller/(backoff|compare|conclude|conditions|failure|observation|plan|resync|spec-hash)\\.ts$";
 
+const SHELL = "^src/controller/(dispatch|passes|reconcile|round|sweep|sweep-deps)\\.ts$";
+
+/** The modules that have a rule below. */
+const KNOWN = [
+  "^src/(index|workspace|spec|config|log)\\.ts$",
+  CORE,
+  SHELL,
+  "^src/controller/(fleet|sandbox-fleet)\\.ts$",
+  "^src/(store|api|sandbox)/",
+];
+
 module.exports = {
   forbidden: [
+    { name: "no-rights-yet", severity: "error", from: { path: "^src/", pathNot: KNOWN }, to: {} },
+    only("entry", "^src/index\\.ts$", [
+      "^src/(config|log)\\.ts$",
+      "^src/api/(app|problem)\\.ts$",
+      "^src/controller/(sandbox-fleet|sweep)\\.ts$",
+      "^src/sandbox/(not-running|workspace-sandbox)\\.ts$",
+      "^src/store/db\\.ts$",
+      "^node_modules/@cloudflare/sandbox/",
+    ]),
     only("workspace-imports-nothing", "^src/workspace\\.ts$", ["^$"]),
     only("spec", "^src/spec\\.ts$", ["^src/workspace\\.ts$", "^node_modules/zod/"]),
     only("config", "^src/config\\.ts$", ["^node_modules/zod/"]),
     only("log", "^src/log\\.ts$", ["^$"]),
     only("core-is-pure", CORE, ["^src/workspace\\.ts$", CORE, "^src/sandbox/protocol\\.ts$", "^src/store/due\\.ts$", "^(node:)?crypto$"]),
-    only("controller-shell", "^src/controller/(dispatch|passes|reconcile|round|sweep|sweep-deps)\\.ts$", [
+    only("controller-shell", SHELL, [
       "^src/(workspace|config|log)\\.ts$",
       "^src/controller/(?!sandbox-fleet)",
       "^src/store/(db|due|lease|progress)\\.ts$",

@@ -1,32 +1,46 @@
 /** Composition only: the API, the cron and the Durable Object, wired to the real clock, store and fleet. */
 import { createApi } from "./api/app.ts";
-import { parseConfig } from "./config.ts";
+import { Problem, toProblemResponse } from "./api/problem.ts";
+import { ConfigError, parseConfig } from "./config.ts";
 import { createSandboxFleet } from "./controller/sandbox-fleet.ts";
 import { sweep } from "./controller/sweep.ts";
+import { log } from "./log.ts";
 import { openDatabase } from "./store/db.ts";
 
 export { ContainerProxy } from "@cloudflare/sandbox";
 export { isWorkspaceNotRunning } from "./sandbox/not-running.ts";
 export { WorkspaceSandbox } from "./sandbox/workspace-sandbox.ts";
 
+const MISCONFIGURED = new Problem("NOT_READY", "A setting of the service is not usable; its log says which.");
 const newId = () => crypto.randomUUID();
-
-/** Made at the first event of an isolate: a binding cannot be used, nor a bad setting reported, before one. */
-let parts: ReturnType<typeof compose> | undefined;
 
 const handler: ExportedHandler<Env> = {
   fetch(request, env) {
-    parts ??= compose(env);
-    return parts.api.fetch(request);
+    const parts = composeOnce(env);
+    return parts instanceof ConfigError ? toProblemResponse(MISCONFIGURED, newId()) : parts.api.fetch(request);
   },
 
   async scheduled(_event, env) {
-    parts ??= compose(env);
-    await sweep(parts.sweepDeps);
+    const parts = composeOnce(env);
+    if (!(parts instanceof ConfigError)) await sweep(parts.sweepDeps);
   },
 };
 
 export default handler;
+
+let composed: ReturnType<typeof compose> | ConfigError | undefined;
+
+/** At the first event of an isolate: before one a binding cannot be used, nor a bad setting reported. */
+function composeOnce(env: Env): ReturnType<typeof compose> | ConfigError {
+  try {
+    composed ??= compose(env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    log("error", "Configuration is not usable", { error: error.message });
+    composed = error;
+  }
+  return composed;
+}
 
 function compose(env: Env) {
   const shared = { db: openDatabase(env.DB), config: parseConfig(env), now: () => Date.now() };

@@ -47,8 +47,13 @@ export function parseStoredSpec(stored: unknown): WorkspaceSpec | null {
   return parsed.success ? parsed.data : null;
 }
 
+/** 255 bytes are what a file name may have on Linux. */
+function isSegment(segment: string): boolean {
+  return segment !== "" && segment !== "." && segment !== ".." && new TextEncoder().encode(segment).length <= 255;
+}
+
 function isWorkingDirectory(path: string): boolean {
   const segments = path.split("/").slice(1);
-  const normalised = path.startsWith("/") && segments.every((segment) => segment !== "" && segment !== "." && segment !== "..");
+  const normalised = path.startsWith("/") && segments.every(isSegment);
   return normalised && /^[^\u0000-\u001f]*$/.test(path) && DIRECTORY_ROOTS.some((root) => path === root || path.startsWith(`${root}/`));
 }

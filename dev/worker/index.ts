@@ -19,7 +19,14 @@ export class UngatedSandbox extends Sandbox<DevEnv> {}
 
 const app = new Hono<{ Bindings: DevEnv }>();
 
-// A page in the developer's browser can reach the port as well; it cannot send this header.
+/** A page that a developer's browser shows can reach the port under a name of its own (DNS rebinding); it cannot choose this header. */
+const LOOPBACK_NAMES = new Set(["127.0.0.1", "localhost", "[::1]"]);
+
+app.use("*", async (context, next) => {
+  if (!LOOPBACK_NAMES.has(new URL(context.req.url).hostname)) return context.text("This port is for this machine alone.", 421);
+  return next();
+});
+
 app.use("/dev/*", bearerAuth({ token: ["dev-operator", "dev-editor"] }));
 app.route("/dev/workspaces", workspaceAccess);
 app.route("/dev/imperative", imperative);

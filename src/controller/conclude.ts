@@ -54,7 +54,8 @@ function deleting(record: WorkspaceRecord, since: Instant, observed: Observation
   if (observed.kind === "Unknown") return { ...unreachable(record, observed.failure, now), phase: "Terminating", queuedTime: null };
   const isDone = record.instance === null || observed.kind === "Destroyed";
   const wait = isDone ? 0 : patienceMs(now - since, 1000, 30_000);
-  return { phase: "Terminating", ready: "False", reason: "Terminating", message: "", reconciling: true, nextReconcileTime: now + wait };
+  const message = observed.kind === "Destroying" ? "A container still runs after it was told to go." : "";
+  return { phase: "Terminating", ready: "False", reason: "Terminating", message, reconciling: true, nextReconcileTime: now + wait };
 }
 
 /** How long it has been so decides how soon to look again: a hanging sandbox costs less and less. */
@@ -115,7 +116,7 @@ function running(record: WorkspaceRecord, action: Action, observed: Observation,
     return failed?.brake ? failed : superseded(now);
   }
   if (countable?.kind === "Crashed") {
-    return retrying(record, "ContainerExited", `The container exited with code ${countable.exit.code}.`, now, chance);
+    return retrying(record, "ContainerExited", `The container exited with code ${countable.exit.code ?? "unknown"}.`, now, chance);
   }
   if (countable?.kind === "StartFailed") return startFailed(record, countable.failure, now, chance);
   if (isStalled(record)) return stillStalled(record);

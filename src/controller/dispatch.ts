@@ -89,7 +89,7 @@ function leavesMoreToDo(result: ReconcileResult, now: Instant): boolean {
 }
 
 /** The innermost message: drizzle's own repeats the statement with its values. */
-function causeOf(error: unknown): string {
+export function causeOf(error: unknown): string {
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
   return cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);

@@ -24,7 +24,7 @@ export interface Fleet {
 /** When the order expires is for the fleet to say: it knows how long its caller waits. */
 export type StartRequest = Omit<StartOrder, "expiresTime">;
 
-/** A sandbox has heard from a controller with a higher epoch: this one must not act any more. */
+/** A sandbox has heard from a controller with a higher epoch: unless the lease says otherwise, this one must not act any more. */
 export class LeaseLostError extends Error {
   override readonly name = "LeaseLostError";
 }

@@ -78,16 +78,22 @@ export function failureToCount(record: WorkspaceRecord, observed: Observation): 
   if (observed.kind === "Failed" && record.lane?.startId === observed.startId) {
     return { kind: "StartFailed", failure: observed.failure };
   }
-  if (observed.kind === "Stopped" && observed.exit !== null && vouchedFor(record, observed.startId) && isCrash(observed.exit)) {
-    return { kind: "Crashed", exit: observed.exit };
-  }
-  return null;
+  if (observed.kind !== "Stopped" || observed.exit === null || !vouchedFor(record, observed.startId)) return null;
+  const isCountable = isCrash(observed.exit) || wasShort(record, observed.exit);
+  return isCountable ? { kind: "Crashed", exit: observed.exit } : null;
 }
 
 /** Ready until now, or verified so recently that no pass has seen it. */
 function vouchedFor({ readyTime, lane }: WorkspaceRecord, startId: string | null): boolean {
   return readyTime !== null || (lane !== null && lane.startId === startId);
 }
+
+/** A container that ends again and again soon after it was Ready does not do what it is there for, however cleanly it ends. */
+function wasShort({ readyTime }: WorkspaceRecord, exit: Exit): boolean {
+  return readyTime === null || exit.time - readyTime < SHORT_LIFE_MS;
+}
+
+const SHORT_LIFE_MS = 30_000;
 
 /** 0 is a clean end, 143 the SIGTERM of an idle stop or a rollout; without a code nobody knows. */
 function isCrash({ code }: Exit): boolean {

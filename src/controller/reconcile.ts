@@ -1,9 +1,10 @@
 /** One workspace, one step toward its wish. Safe to run twice, at any time, by whoever holds the lease. */
 import type { Database } from "../store/db.ts";
+import { holdsLease } from "../store/lease.ts";
 import { admitStart, forget, saveConclusion } from "../store/progress.ts";
 import type { Conclusion, Instant, Observation, WorkspaceRecord } from "../workspace.ts";
 import { conclude } from "./conclude.ts";
-import type { Fleet } from "./fleet.ts";
+import { type Fleet, LeaseLostError } from "./fleet.ts";
 import { type Action, plan } from "./plan.ts";
 import { specHash } from "./spec-hash.ts";
 
@@ -29,8 +30,21 @@ export type ReconcileResult =
 /** The lane is kept for a while after the sandbox's own deadline, in which the sandbox destroys what did not become ready. */
 const LANE_MARGIN_MS = 15_000;
 
-/** `isTurn`: the lane has room and this workspace is the first in line. */
+/**
+ * `isTurn`: the lane has room and this workspace is the first in line. Throws `LeaseLostError` where the lease is lost; a sandbox that
+ * knows a higher epoch than the database does (one that was restored) only makes its own workspace unreachable.
+ */
 export async function reconcile(record: WorkspaceRecord, isTurn: boolean, deps: ReconcileDeps): Promise<ReconcileResult> {
+  try {
+    return await step(record, isTurn, deps);
+  } catch (error) {
+    if (!(error instanceof LeaseLostError) || !(await holdsLease(deps.db, deps.epoch))) throw error;
+    const failure = { class: "Uncertain", reason: "Unreachable", message: error.message } as const;
+    return save({ kind: "Rest" }, { record, observed: { kind: "Unknown", failure } }, deps);
+  }
+}
+
+async function step(record: WorkspaceRecord, isTurn: boolean, deps: ReconcileDeps): Promise<ReconcileResult> {
   const observed = await observe(record, deps);
   const action = plan(record, observed, deps.now(), isTurn || record.lane !== null);
   if (action.kind === "Forget") {
@@ -39,11 +53,13 @@ export async function reconcile(record: WorkspaceRecord, isTurn: boolean, deps: 
   }
 
   const performed = await perform(action, record, observed, deps);
-  if (performed === null) return { kind: "conflict", action };
+  return performed === null ? { kind: "conflict", action } : save(action, performed, deps);
+}
 
+async function save(action: Action, { record, observed }: Performed, deps: ReconcileDeps): Promise<ReconcileResult> {
   const now = deps.now();
-  const conclusion = conclude(performed.record, action, performed.observed, now, deps.chance());
-  const saved = await saveConclusion(deps.db, deps.epoch, performed.record, conclusion, now);
+  const conclusion = conclude(record, action, observed, now, deps.chance());
+  const saved = await saveConclusion(deps.db, deps.epoch, record, conclusion, now);
   return saved ? { kind: "reconciled", action, conclusion } : { kind: "conflict", action };
 }
 

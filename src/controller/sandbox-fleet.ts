@@ -9,6 +9,8 @@ const OBSERVE_TIMEOUT_MS = 5000;
 /** On top of what a call was asked to wait for. */
 const ANSWER_TIMEOUT_MS = 5000;
 const STOP_GRACE_MS = 10_000;
+/** For the SDK's stop and for the kill after the grace, each of which may hang for a while. */
+const STOP_TIMEOUT_MS = STOP_GRACE_MS + 10_000;
 /** The object gives the SDK's destroy its own limit before it falls back to the native one. */
 const DESTROY_TIMEOUT_MS = 20_000;
 
@@ -29,8 +31,7 @@ export function createSandboxFleet(namespace: Namespace, now: () => Instant): Fl
       const order = { ...request, expiresTime: now() + timeoutMs };
       return ask(timeoutMs, () => control(instance).startWorkspace(fence(instance, epoch), order, waitMs));
     },
-    stop: (instance, epoch) =>
-      ask(STOP_GRACE_MS + ANSWER_TIMEOUT_MS, () => control(instance).stopWorkspace(fence(instance, epoch), STOP_GRACE_MS)),
+    stop: (instance, epoch) => ask(STOP_TIMEOUT_MS, () => control(instance).stopWorkspace(fence(instance, epoch), STOP_GRACE_MS)),
     destroy: (instance, epoch) => ask(DESTROY_TIMEOUT_MS, () => control(instance).destroyWorkspace(fence(instance, epoch))),
   };
 }

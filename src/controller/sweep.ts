@@ -5,7 +5,7 @@
 import { log } from "../log.ts";
 import { type Lease, acquireLease, releaseLease, renewLease } from "../store/lease.ts";
 import type { Instant } from "../workspace.ts";
-import { createDispatcher } from "./dispatch.ts";
+import { type Dispatcher, causeOf, createDispatcher } from "./dispatch.ts";
 import { type ResyncProgress, resyncTime } from "./resync.ts";
 import { runRound } from "./round.ts";
 import type { SweepDeps } from "./sweep-deps.ts";
@@ -18,40 +18,117 @@ export interface SweepSummary {
   readonly counts: Readonly<Record<string, number>>;
 }
 
+/** The tick before may still wait for its last calls: without patience, nobody would sweep until the next one. */
+const LEASE_PATIENCE_MS = 20_000;
+/** Rounds that fail one after the other before the tick leaves it to the next. */
+const FAILED_ROUNDS_LIMIT = 5;
+
 /** Null where somebody else holds the lease. */
 export async function sweep(deps: SweepDeps): Promise<SweepSummary | null> {
   const startTime = deps.now();
-  const lease = await acquireLease(deps.db, deps.newId(), startTime, deps.config.leaseMs);
+  const endTime = startTime + deps.config.tickBudgetMs;
+  const lease = await waitForLease(deps, Math.min(endTime, startTime + LEASE_PATIENCE_MS));
   if (lease === null) return null;
-  const summary = await runRounds(deps, lease, startTime + deps.config.tickBudgetMs);
+  const summary = await runTick(deps, lease, endTime);
   log("info", "Sweep finished", { epoch: lease.epoch, durationMs: deps.now() - startTime, ...summary });
   return summary;
 }
 
-async function runRounds(deps: SweepDeps, lease: Lease, endTime: Instant): Promise<SweepSummary> {
-  const { config, now } = deps;
-  let { expiresTime } = lease;
-  let progress: ResyncProgress = { time: lease.resyncTime, place: null };
-  const keep = () => resyncTime(progress, now(), config.resyncIntervalMs);
-  const dispatcher = createDispatcher(deps, lease.epoch, endTime);
-  let rounds = 0;
+async function waitForLease(deps: SweepDeps, until: Instant): Promise<Lease | null> {
+  const { db, config, now, newId } = deps;
+  for (;;) {
+    const lease = await acquireLease(db, newId(), now(), config.leaseMs);
+    if (lease !== null || now() + config.pollIntervalMs > until) return lease;
+    await deps.sleep(config.pollIntervalMs, new AbortController().signal);
+  }
+}
+
+async function runTick(deps: SweepDeps, lease: Lease, endTime: Instant): Promise<SweepSummary> {
+  const tick = new Tick(deps, lease, endTime);
   let complete = false;
   try {
-    while (now() < endTime && !dispatcher.leaseLost()) {
-      if (expiresTime - now() < (config.leaseMs * 2) / 3) {
-        expiresTime = now() + config.leaseMs;
-        if (!(await renewLease(deps.db, lease.epoch, expiresTime, keep()))) break;
-      }
-      progress = await runRound(deps, dispatcher, progress);
-      rounds += 1;
-      await dispatcher.idle(Math.min(config.pollIntervalMs, endTime - now()));
-    }
+    complete = await tick.runRounds();
   } finally {
-    // Also after an error of the database: otherwise nobody could sweep until the lease expires.
-    await dispatcher.drain();
-    const isThrough = now() >= endTime && !dispatcher.leaseLost();
-    const isHeld = await releaseLease(deps.db, lease.epoch, keep(), isThrough ? now() : null);
-    complete = isThrough && isHeld;
+    // Also after an error: otherwise nobody could sweep until the lease expires.
+    await tick.drain();
+    complete = (await tick.release(complete)) && complete;
   }
-  return { rounds, complete, counts: dispatcher.counts() };
+  return { rounds: tick.rounds, complete, counts: tick.counts() };
+}
+
+/** What a tick remembers: its lease, how far the resync has come, and the passes under way. */
+class Tick {
+  rounds = 0;
+  readonly #deps: SweepDeps;
+  readonly #epoch: number;
+  readonly #endTime: Instant;
+  readonly #dispatcher: Dispatcher;
+  #expiresTime: Instant;
+  #resync: ResyncProgress;
+
+  constructor(deps: SweepDeps, lease: Lease, endTime: Instant) {
+    this.#deps = deps;
+    this.#epoch = lease.epoch;
+    this.#endTime = endTime;
+    this.#dispatcher = createDispatcher(deps, lease.epoch, endTime);
+    this.#expiresTime = lease.expiresTime;
+    this.#resync = { time: lease.resyncTime, place: null };
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return this.#dispatcher.counts();
+  }
+
+  /** True where the time is spent, the lease still held and the last round went through. */
+  async runRounds(): Promise<boolean> {
+    const { config, now } = this.#deps;
+    let failedInARow = 0;
+    while (now() < this.#endTime && !this.#dispatcher.leaseLost()) {
+      try {
+        if (!(await this.#keepLease())) return false;
+        this.#resync = await runRound(this.#deps, this.#dispatcher, this.#resync);
+        this.rounds += 1;
+        failedInARow = 0;
+      } catch (error) {
+        failedInARow += 1;
+        log("warn", "Round failed", { error: causeOf(error), failedInARow });
+        if (failedInARow === FAILED_ROUNDS_LIMIT) throw error;
+      }
+      await this.#dispatcher.idle(Math.max(0, Math.min(config.pollIntervalMs, this.#heartbeatMs(), this.#endTime - now())));
+    }
+    return this.rounds > 0 && failedInARow === 0 && !this.#dispatcher.leaseLost();
+  }
+
+  /** Waits for the passes under way; the lease is kept as long as they need it. */
+  async drain(): Promise<void> {
+    const done = new AbortController();
+    const drained = this.#dispatcher.drain().finally(() => done.abort());
+    while (!done.signal.aborted) {
+      await this.#deps.sleep(this.#heartbeatMs(), done.signal);
+      if (!done.signal.aborted && !(await this.#keepLease().catch(() => false))) break;
+    }
+    await drained;
+  }
+
+  /** False where the lease was lost. */
+  release(isThrough: boolean): Promise<boolean> {
+    return releaseLease(this.#deps.db, this.#epoch, this.#resyncTime(), isThrough ? this.#deps.now() : null);
+  }
+
+  async #keepLease(): Promise<boolean> {
+    const { db, config, now } = this.#deps;
+    if (this.#expiresTime - now() >= (config.leaseMs * 2) / 3) return true;
+    const expiresTime = now() + config.leaseMs;
+    const isKept = await renewLease(db, this.#epoch, expiresTime, this.#resyncTime());
+    if (isKept) this.#expiresTime = expiresTime;
+    return isKept;
+  }
+
+  #heartbeatMs(): number {
+    return Math.floor(this.#deps.config.leaseMs / 3);
+  }
+
+  #resyncTime(): Instant {
+    return resyncTime(this.#resync, this.#deps.now(), this.#deps.config.resyncIntervalMs);
+  }
 }

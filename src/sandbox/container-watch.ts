@@ -5,7 +5,7 @@
  * 2. A container that ended while the object was out of memory ended with an unknown code, but it ended.
  * 3. A refused admission is no container: it leaves no exit.
  */
-import { exitCodeOf, wasNeverAdmitted } from "./container-errors.ts";
+import { exitCodeOf, messageOf, wasNeverAdmitted } from "./container-errors.ts";
 import type { Ledger } from "./ledger.ts";
 
 export class ContainerWatch {
@@ -14,6 +14,8 @@ export class ContainerWatch {
   readonly #ended: () => void;
   /** Of the container that runs now. Shared, so that one container has one monitor whoever asks. */
   #monitor: Promise<void> | null = null;
+  /** Of the start tried last, where it got no instance. */
+  #refusal: { readonly startId: string; readonly message: string } | null = null;
 
   constructor(native: Container, ledger: Ledger, ended: () => void) {
     this.#native = native;
@@ -25,6 +27,7 @@ export class ContainerWatch {
   /** Starts a container for `startId` and watches it from its first moment. */
   start(startId: string, options: ContainerStartupOptions | undefined): void {
     this.#monitor = null;
+    this.#refusal = null;
     this.#ledger.update({ container: { startId, startedTime: Date.now() }, exit: null });
     try {
       this.#native.start(options);
@@ -33,6 +36,11 @@ export class ContainerWatch {
       throw error;
     }
     void this.monitor();
+  }
+
+  /** What the platform said where the last try of `startId` got no instance. The SDK's own error may not repeat it. */
+  refusalOf(startId: string): string | null {
+    return this.#refusal?.startId === startId ? this.#refusal.message : null;
   }
 
   /** The monitor of the running container. */
@@ -56,6 +64,7 @@ export class ContainerWatch {
     if (this.#monitor !== monitor) return;
     this.#monitor = null;
     if (wasNeverAdmitted(error)) {
+      this.#refusal = { startId: this.#ledger.record.container?.startId ?? "", message: messageOf(error) };
       this.#ledger.update({ container: null });
       return;
     }

@@ -20,6 +20,8 @@ export interface StartEffects {
   /** Starts and verifies a container; called within the gate's scope for `run`. */
   launch(run: StartRun, order: StartOrder): Promise<void>;
   isRunning(): boolean;
+  /** What the platform said where the last try of this start got no instance. */
+  refusalOf(startId: string): string | null;
   /** Keeps the object alive for work that nobody awaits. */
   keepAlive(work: Promise<unknown>): void;
   /** Tells the controller that an operation ended. */
@@ -48,6 +50,8 @@ export class StartOperations {
     if (known?.startId === order.startId && known.state !== "Interrupted") return Promise.resolve();
 
     const interrupted = known?.startId === order.startId ? known : null;
+    // What runs was started for another spec: it is not the container that this order may vouch for.
+    const isOfOtherSpec = interrupted !== null && interrupted.specHash !== order.specHash;
     const startedTime = interrupted?.startedTime ?? now;
     const deadlineTime = interrupted?.deadlineTime ?? now + order.timeoutMs;
     const run = new StartRun(order.startId, deadlineTime);
@@ -55,6 +59,9 @@ export class StartOperations {
     this.#ledger.update({
       admission: { state: "Admitted", startId: order.startId, deadlineTime, workspaceUid: order.workspaceUid },
       operation: { startId: order.startId, state: "InProgress", specHash: order.specHash, startedTime, deadlineTime, failure: null },
+      ...(isOfOtherSpec && { container: null }),
+      // How an older container ended says nothing about this start.
+      ...(interrupted === null && { exit: null }),
     });
     this.#gate.open(run);
     this.#done = this.#perform(run, order, previous);
@@ -117,7 +124,9 @@ export class StartOperations {
     // A run that was aborted had its container killed: that end explains nothing.
     const isOwn = run.abortCause === null && operation !== null && exit !== null && exit.time >= operation.startedTime;
     const ownExit = isOwn ? exit : null;
-    const failure = describeFailure(error, ownExit, order.env);
+    const described = describeFailure(error, ownExit, order.env);
+    const refusal = this.#effects.refusalOf(run.startId);
+    const failure = refusal === null ? described : { ...described, messages: [...new Set([refusal, ...described.messages])] };
     if (this.#isLive(run)) this.#ledger.revoke();
     this.#write(run, { failure });
     await this.#teardown.kill();

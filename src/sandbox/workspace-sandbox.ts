@@ -44,9 +44,6 @@ const VERIFY_DELAY_SECONDS = 30;
 const SERVICE_UNAVAILABLE = 503;
 
 export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceControl {
-  /** A backstop only: how long a workspace runs is the controller's decision. */
-  override sleepAfter: string | number = "24h";
-
   readonly #native: Container;
   readonly #ledger: Ledger;
   readonly #gate: StartGate;
@@ -71,6 +68,7 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     this.#operations = new StartOperations(ledger, gate, this.#teardown, {
       launch: (run, order) => this.#launch(run, order),
       isRunning: () => native.running,
+      refusalOf: (startId) => watch.refusalOf(startId),
       keepAlive: (work) => ctx.waitUntil(work),
       announce,
     });
@@ -159,6 +157,9 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     await super.startAndWaitForPorts(...options);
   }
 
+  /** How long a workspace runs is the controller's decision, whatever `sleepAfter` a caller of `getSandbox` asks for. */
+  override async onActivityExpired(): Promise<void> {}
+
   override async onStart(): Promise<void> {
     this.#gate.containerAnswered();
     await super.onStart();
@@ -196,7 +197,19 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
         waitInterval: START_POLL_INTERVAL_MS,
       },
     });
-    await this.mkdir(order.directory, { recursive: true });
+    await this.#makeDirectory(order.directory);
+  }
+
+  /** The container's words repeat the path, which a user chose: they must not be read as the platform's. */
+  async #makeDirectory(path: string): Promise<void> {
+    const isMade = await this.mkdir(path, { recursive: true }).then(
+      () => true,
+      (error: unknown) => {
+        log("warn", "Working directory not created", { sandboxId: this.ctx.id.toString(), error: messageOf(error) });
+        return false;
+      },
+    );
+    if (!isMade) throw new Error("the working directory could not be created");
   }
 
   /** A container of another start has another environment and is not the one that this start may vouch for. */

@@ -46,6 +46,11 @@ export async function releaseLease(db: Database, epoch: number, resyncTime: Inst
   return released.length === 1;
 }
 
+export async function holdsLease(db: Database, epoch: number): Promise<boolean> {
+  const [row] = await db.select({ epoch: controller.epoch }).from(controller).where(isHeld(epoch));
+  return row !== undefined;
+}
+
 function isHeld(epoch: number) {
   return and(eq(controller.id, ROW), eq(controller.epoch, epoch));
 }

@@ -169,7 +169,7 @@ function nextBrake({ brake }: Conclusion, now: Instant) {
   if (brake === null) return { brakeUntilTime: null, brakeFailures: 0 };
   const doubled = sql`min(${BRAKE_MAX_MS}, ${BRAKE_BASE_MS} << min(${controller.brakeFailures}, 10))`;
   return {
-    brakeUntilTime: sql<number>`${now} + ${brake.retryAfterMs ?? doubled}`,
+    brakeUntilTime: sql<number>`${now} + ${brake.retryAfterMs === null ? doubled : Math.min(brake.retryAfterMs, BRAKE_MAX_MS)}`,
     brakeFailures: sql<number>`${controller.brakeFailures} + 1`,
   };
 }

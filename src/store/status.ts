@@ -16,7 +16,7 @@ const storedStatus = z.object({
       reason: z.string(),
       message: z.string(),
       observedGeneration: z.int(),
-      lastTransitionTime: z.int(),
+      lastTransitionTime: z.number(),
     }),
   ),
 });

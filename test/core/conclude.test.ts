@@ -135,6 +135,7 @@ const failing: readonly Row[] = [
   ["a start of an older generation does not stall the new one", inLaneChanged, "Rest", failed("Permanent"), "Pending | Ready=False(SpecChanged) Reconciling=True(SpecChanged) | look +0s | lane released"],
   ["a start of an older generation does not hold the new one back", inLaneChanged, "Rest", failed("Transient"), "Pending | Ready=False(SpecChanged) Reconciling=True(SpecChanged) | look +0s | lane released"],
   ["a crash of a Ready container backs off",         ready,      "Rest",    exited(137), "Pending | Ready=False(ContainerExited) Reconciling=True(ContainerExited) | look +3s | failures 1 | retry +3s"],
+  ["an end soon after Ready backs off, however clean", readyRecord({ readyTime: NOW - 10_000 }), "Rest", exited(0), "Pending | Ready=False(ContainerExited) Reconciling=True(ContainerExited) | look +3s | failures 1 | retry +3s"],
   ["a crash is counted once",                        backingOff, "Rest",    exited(137), "Pending | Ready=False(StartTimeout) Reconciling=True(StartTimeout) | look +7s | failures 2 | retry +7s"],
   ["a crash after ten minutes Ready is the first again", readyLongEnough, "Rest", exited(137), "Pending | Ready=False(ContainerExited) Reconciling=True(ContainerExited) | look +3s | failures 1 | retry +3s"],
   ["no capacity brakes the lane, returns to its place in the queue and is not counted", inLane, "Start", capacity, "Queued | Ready=False(CapacityUnavailable) Reconciling=True(CapacityUnavailable) | steady | queued -10s | lane released | brake by count"],

@@ -38,6 +38,7 @@ const queued = record({ queuedTime: NOW - SECOND, nextReconcileTime: null });
 const inLane = admittedRecord({ lane: lane() });
 const outOfLane = admittedRecord();
 const ready = readyRecord();
+const justReady = readyRecord({ readyTime: NOW - 10 * SECOND });
 const changed = readyRecord({ spec: changedSpec, generation: 2 });
 const backingOff = admittedRecord({ failures: 1, nextRetryTime: NOW + 1 });
 const backedOff = admittedRecord({ failures: 1, nextRetryTime: NOW });
@@ -81,6 +82,8 @@ const wishedRunning: readonly Row[] = [
   ["a container that ended cleanly queues again",                          ready,      exited(0),                "must wait", "Enqueue"],
   ["a container stopped by SIGTERM queues again",                          ready,      exited(143),              "must wait", "Enqueue"],
   ["an exit without a code is no crash",                                   ready,      exited(null),             "must wait", "Enqueue"],
+  ["a container that ends cleanly soon after it was Ready is held back",   justReady,  exited(0),                "may start", "-"],
+  ["so is one that SIGTERM ends again and again",                          justReady,  exited(143),              "may start", "-"],
   ["a crash of a Ready container is counted before anything is done",      ready,      exited(137),              "may start", "-"],
   ["a crash that was counted is followed by a start",                      outOfLane,  exited(137),              "may start", "Start"],
   ["a start under way is joined by its lane place",                        inLane,     starting,                 "may start", "Start"],

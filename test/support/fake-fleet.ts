@@ -120,8 +120,7 @@ export class FakeWorld {
         const order = { ...request, expiresTime: clock.now() + timeoutMs };
         return this.#ask("start", instance, epoch, timeoutMs, (sandbox) => sandbox.start(order, waitMs));
       },
-      stop: (instance, epoch) =>
-        this.#ask("stop", instance, epoch, STOP_GRACE_MS + ANSWER_TIMEOUT_MS, (sandbox) => sandbox.stop(STOP_GRACE_MS)),
+      stop: (instance, epoch) => this.#ask("stop", instance, epoch, STOP_GRACE_MS + 10_000, (sandbox) => sandbox.stop(STOP_GRACE_MS)),
       destroy: (instance, epoch) => this.#ask("destroy", instance, epoch, DESTROY_TIMEOUT_MS, (sandbox) => sandbox.destroy()),
     };
   }

@@ -141,6 +141,7 @@ describe("the life of a workspace", () => {
   it("an end with 143 is started again and counts as no failure", async () => {
     const controller = new Controller(SHORT);
     const { uid } = await readyWorkspace(controller);
+    await controller.clock.pass(30_000);
     controller.world.exit(uid, 143);
     await controller.until(() => controller.world.launchesOf(uid).length === 2, 60_000);
     await controller.untilReady(["a"], 60_000);

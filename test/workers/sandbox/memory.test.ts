@@ -24,6 +24,26 @@ describe("an object that lost its memory", () => {
     expect(subject.machine.starts).toBe(1);
   });
 
+  test("replaces the container of a start that is resumed with another spec", async () => {
+    const subject = newSandbox({ listensAfterMs: null });
+    await subject.stub.startWorkspace(FENCE, order(), 50);
+    const stub = await loseMemory(subject);
+    subject.machine.script.listensAfterMs = 0;
+    const { facts } = await stub.startWorkspace(FENCE, order({ specHash: "hash-2", env: { NODE_ENV: "other" } }), LONG_WAIT_MS);
+    expect(facts).toMatchObject({ running: true, operation: { state: "Succeeded", specHash: "hash-2" } });
+    expect(subject.machine.starts).toBe(2);
+    expect(subject.machine.environments.at(-1)).toMatchObject({ NODE_ENV: "other" });
+  });
+
+  test("does not take the end of an older container for that of the start under way", async () => {
+    const subject = await runningSandbox({ exits: { afterMs: 300, code: 137 } });
+    await until(async () => (await subject.stub.observeWorkspace(FENCE)).facts.exit !== null);
+    subject.machine.script.refusals = 1_000;
+    await subject.stub.startWorkspace(FENCE, order({ startId: "start-2" }), 50);
+    const stub = await loseMemory(subject);
+    expect((await stub.observeWorkspace(FENCE)).facts).toMatchObject({ operation: { startId: "start-2" }, exit: null });
+  });
+
   test("resumes a start whose container never came with one container", async () => {
     const subject = newSandbox({ refusals: 1 });
     const begun = subject.stub.startWorkspace(FENCE, order(), LONG_WAIT_MS).catch(() => {});

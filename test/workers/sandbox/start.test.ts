@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { interpret } from "../../../src/controller/observation.ts";
 import type { Script } from "./fake-container.ts";
 import { FENCE, LONG_WAIT_MS, newSandbox, order, pause, runningSandbox, SEVERAL_TRIES_MS, TRANSPORTS, until } from "./support.ts";
 
@@ -65,13 +66,19 @@ describe("a start", () => {
     expect(machine.starts).toBe(1);
   });
 
+  test("that found no instance before its deadline failed for want of capacity", async () => {
+    const { stub } = newSandbox({ refusals: Infinity });
+    const { facts } = await stub.startWorkspace(FENCE, order({ timeoutMs: 100 }), LONG_WAIT_MS);
+    expect(interpret(facts)).toMatchObject({ kind: "Failed", failure: { class: "Capacity" } });
+  });
+
   test("fails and leaves no container where the directory cannot be created", async () => {
     const { stub, machine } = newSandbox({ mkdir: "Fails" });
     const { facts } = await stub.startWorkspace(FENCE, order(), LONG_WAIT_MS);
     expect(facts).toMatchObject({
       running: false,
       admission: "Revoked",
-      operation: { state: "Failed", failure: { code: "PERMISSION_DENIED" } },
+      operation: { state: "Failed", failure: { messages: ["the working directory could not be created"] } },
     });
     expect(machine.running).toBe(false);
   });

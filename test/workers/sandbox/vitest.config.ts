@@ -21,9 +21,6 @@ export default defineConfig({
     name: "sandbox",
     root: new URL("../../../", import.meta.url).pathname,
     setupFiles: ["test/workers/sandbox/setup.ts"],
-    // Most of these tests wait for the SDK's own timers, each on an object of its own.
-    sequence: { concurrent: true },
-    maxConcurrency: 10,
     testTimeout: 20_000,
     silent: "passed-only",
     include: ["test/workers/sandbox/*.test.ts"],
