@@ -96,11 +96,24 @@ function socketPath(directory: string): string {
   return join(tmpdir(), `mooring-${createHash("sha256").update(directory).digest("hex").slice(0, 16)}.sock`);
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
+  const port = await listen(0);
+  if (port === null) throw new Error("No port of this machine is free.");
+  return port;
+}
+
+export async function isFree(port: number): Promise<boolean> {
+  return (await listen(port)) !== null;
+}
+
+/** The port listened on for a moment, or null where that is not possible. */
+function listen(port: number): Promise<number | null> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("No free port.");
-  return address.port;
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(null));
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : null));
+    });
+  });
 }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startCron } from "./cron.ts";
-import { LOCAL_DIRECTORY, LOCAL_TOKENS, type Stack, startStack } from "./stack.ts";
+import { isFree, LOCAL_DIRECTORY, LOCAL_TOKENS, type Stack, startStack } from "./stack.ts";
 import { applyMigrations, localTokens, startWranglerDev } from "./wrangler-dev.ts";
 
 const DEFAULT_PORT = 8787;
@@ -15,11 +15,15 @@ if (values.help) {
     "npm start [-- --docker]\n\n  --docker  use the Docker engine of this machine and the Dockerfile\n\nPORT sets the port (8787).",
   );
 } else {
-  await run();
+  await run().catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  });
 }
 
 async function run(): Promise<void> {
   const port = Number(process.env["PORT"] ?? DEFAULT_PORT);
+  if (!(await isFree(port))) throw new Error(`Port ${port} is taken; choose another: PORT=8790 npm start`);
   console.log(values.docker ? "Starting on the Docker engine of this machine …" : "Starting …");
   const local = values.docker ? await startOnDocker(port) : await startOnEngine(port);
   const stopCron = startCron(local.url, () => console.error(`A tick failed; see ${logFile}.`));

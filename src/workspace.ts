@@ -1,5 +1,5 @@
 /**
- * The vocabulary that every part of Mooring shares. Types and constant tables only; imports nothing.
+ * The vocabulary that every part of Mooring shares. Types only; imports nothing.
  *
  * Instants are epoch milliseconds (`…Time`), durations carry their unit. The wire form (RFC 3339) exists only in `api/`.
  */
@@ -183,15 +183,11 @@ export interface WorkspaceRecord extends WorkspaceName {
   readonly resyncPhase: number;
 }
 
-/** What a pass writes back; the fields are those of the record. */
-export interface Conclusion {
-  readonly status: WorkspaceStatus;
-  readonly failures: number;
-  readonly nextRetryTime: Instant | null;
-  readonly readyTime: Instant | null;
-  readonly queuedTime: Instant | null;
-  readonly unreachableTime: Instant | null;
-  readonly nextReconcileTime: Instant | null;
+/** What a pass writes back: the controller's own fields of the record, and what follows for the lane. */
+export interface Conclusion extends Pick<
+  WorkspaceRecord,
+  "status" | "failures" | "nextRetryTime" | "readyTime" | "queuedTime" | "unreachableTime" | "nextReconcileTime"
+> {
   /** The start that holds the lane has been settled, one way or the other. */
   readonly laneReleased: boolean;
   /** The platform refused a start for reasons that concern every workspace. */

@@ -28,7 +28,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: "admission is refused for a while",
-    faults: { startDelay, refuseAdmission: { whileRunning: 6, times: 8 } },
+    faults: { startDelay, refuseAdmission: { whileRunning: 6, times: 6 } },
     deadlineMs: 2500,
     quietMs: 5000,
   },
