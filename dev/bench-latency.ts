@@ -25,6 +25,7 @@ const stack = await startStack({
     resolveStart(time);
   },
 });
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 const stopCron = startCron(stack.url, () => console.error("A tick failed."));
 try {
   const latencies: number[] = [];

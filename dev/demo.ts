@@ -31,6 +31,8 @@ const FAULTS: Faults = {
   overlapKill: { probability: overlapKill, windowMs: 800 },
   ghostStart: { probability: overlapKill / 2, windowMs: 800, upAfterMs: 3000 },
 };
+/** Short ticks: after the last workspace is Ready nothing is to be waited for. */
+const VARIABLES = { TICK_BUDGET_SECONDS: "2" };
 /** Longer than any ghost takes to come up. */
 const QUIET_MS = 5000;
 
@@ -39,11 +41,12 @@ const isLive = process.stderr.isTTY && !values.json;
 /** Without colours: the table is also read in files. */
 const STYLE = { style: { head: [], border: [] } };
 const directory = mkdtempSync(join(tmpdir(), "mooring-demo-"));
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 process.exitCode = await run();
 
 async function run(): Promise<number> {
   say("Starting the engine and the Worker …");
-  const stack = await startStack({ directory, port: 0, seed, faults: FAULTS });
+  const stack = await startStack({ directory, port: 0, seed, faults: FAULTS, variables: VARIABLES });
   try {
     const imperative = await createImperatively(stack, {
       count,

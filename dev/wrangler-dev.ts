@@ -79,9 +79,20 @@ function run(parameters: readonly string[], engine: WranglerDevOptions["engine"]
   mkdirSync(dirname(logFile), { recursive: true });
   const log = createWriteStream(logFile, { flags: "a" });
   const child = spawn(join(BIN, "wrangler"), parameters, { stdio: ["ignore", "pipe", "pipe"], env: environment(engine), detached: true });
+  process.once("exit", () => killGroup(child));
   child.stdout?.pipe(log, { end: false });
   child.stderr?.pipe(log, { end: false });
   return child;
+}
+
+/** The last resort: an orderly stop leaves nothing to kill. */
+function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
+  if (pid === undefined || exitCode !== null || signalCode !== null) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It ended by itself in this moment.
+  }
 }
 
 function environment(engine: WranglerDevOptions["engine"]): NodeJS.ProcessEnv {
