@@ -18,8 +18,6 @@ export interface SweepSummary {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-/** The tick before may still wait for its last calls: without patience, nobody would sweep until the next one. */
-const LEASE_PATIENCE_MS = 20_000;
 /** Rounds that fail one after the other before the tick leaves it to the next. */
 const FAILED_ROUNDS_LIMIT = 5;
 
@@ -27,7 +25,9 @@ const FAILED_ROUNDS_LIMIT = 5;
 export async function sweep(deps: SweepDeps): Promise<SweepSummary | null> {
   const startTime = deps.now();
   const endTime = startTime + deps.config.tickBudgetMs;
-  const lease = await waitForLease(deps, Math.min(endTime, startTime + LEASE_PATIENCE_MS));
+  // The tick before may still wait for its last calls, or have crashed: without patience nobody would sweep until the next one.
+  const patienceMs = deps.config.leaseMs + deps.config.pollIntervalMs;
+  const lease = await waitForLease(deps, Math.min(endTime, startTime + patienceMs));
   if (lease === null) return null;
   const summary = await runTick(deps, lease, endTime);
   log("info", "Sweep finished", { epoch: lease.epoch, durationMs: deps.now() - startTime, ...summary });
