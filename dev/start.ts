@@ -6,6 +6,8 @@ import { isFree, LOCAL_DIRECTORY, LOCAL_TOKENS, type Stack, startStack } from ".
 import { applyMigrations, localTokens, startWranglerDev } from "./wrangler-dev.ts";
 
 const DEFAULT_PORT = 8787;
+const IMAGE_BUILD_TIMEOUT_MS = 900_000;
+const logFile = join(LOCAL_DIRECTORY, "worker.log");
 /** Containers end with the engine: after a restart their workspaces are to be looked at soon, not in five minutes. */
 const VARIABLES = { RESYNC_INTERVAL_SECONDS: "30" };
 
@@ -41,8 +43,6 @@ interface Local extends Pick<Stack, "url" | "stop"> {
   readonly exited: Promise<unknown>;
 }
 
-const logFile = join(LOCAL_DIRECTORY, "worker.log");
-
 async function startOnEngine(port: number): Promise<Local> {
   const stack = await startStack({ directory: LOCAL_DIRECTORY, port, variables: VARIABLES });
   return { url: stack.url, exited: stack.worker.exited, stop: () => stack.stop() };
@@ -56,8 +56,6 @@ async function startOnDocker(port: number): Promise<Local> {
   await worker.ready(IMAGE_BUILD_TIMEOUT_MS);
   return { url: worker.url, exited: worker.exited, stop: () => worker.stop() };
 }
-
-const IMAGE_BUILD_TIMEOUT_MS = 900_000;
 
 function signalled(): Promise<"signal"> {
   return new Promise((resolve) => {
