@@ -1,4 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { Ledger } from "../../../src/sandbox/ledger.ts";
+import { StartGate } from "../../../src/sandbox/start-gate.ts";
+import { type StartEffects, StartOperations } from "../../../src/sandbox/start-operations.ts";
+import type { Teardown } from "../../../src/sandbox/teardown.ts";
 import { bindings, FENCE, loseMemory, LONG_WAIT_MS, newSandbox, order, pause, rejectionOf, runningSandbox, until } from "./support.ts";
 
 describe("an object that lost its memory", () => {
@@ -35,13 +39,13 @@ describe("an object that lost its memory", () => {
     expect(subject.machine.environments.at(-1)).toMatchObject({ NODE_ENV: "other" });
   });
 
-  test("does not take the end of an older container for that of the start under way", async () => {
-    const subject = await runningSandbox({ exits: { afterMs: 300, code: 137 } });
-    await until(async () => (await subject.stub.observeWorkspace(FENCE)).facts.exit !== null);
-    subject.machine.script.refusals = 1_000;
-    await subject.stub.startWorkspace(FENCE, order({ startId: "start-2" }), 50);
-    const stub = await loseMemory(subject);
-    expect((await stub.observeWorkspace(FENCE)).facts).toMatchObject({ operation: { startId: "start-2" }, exit: null });
+  test("does not take the end of an older container for that of a start that has not got to its own", () => {
+    const stored = { fence: null, operation: null, container: null, exit: { code: 137, time: 1 } };
+    const ledger = new Ledger({ get: () => stored, put: () => {} } as unknown as SyncKvStorage);
+    const effects = { keepAlive: () => {}, launch: () => new Promise<void>(() => {}) };
+    const operations = new StartOperations(ledger, new StartGate(ledger), {} as Teardown, effects as unknown as StartEffects);
+    void operations.begin(order(), Date.now());
+    expect(ledger.record).toMatchObject({ operation: { state: "InProgress" }, exit: null });
   });
 
   test("resumes a start whose container never came with one container", async () => {
