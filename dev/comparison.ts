@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { fireCron } from "./cron.ts";
 import type { Engine } from "./engine/contract.ts";
+import type { Transport } from "./worker/transport.ts";
 
 export interface Outcome {
   readonly requested: number;
@@ -32,7 +33,7 @@ const HEADERS = { authorization: "Bearer dev-operator", "content-type": "applica
 
 export interface ImperativeOptions {
   readonly count: number;
-  readonly transport: "http" | "rpc";
+  readonly transport: Transport;
   /** After which a creation is given up, as a request's own limit would. */
   readonly deadlineMs?: number;
   readonly quietMs: number;

@@ -8,7 +8,7 @@ export interface EventSource {
   readonly signal: AbortSignal;
 }
 
-/** A stream of server-sent events, as the SDK reads them on either transport. */
+/** A stream of server-sent events, as the SDK reads them on every transport. Each chunk is one event. */
 export function eventStream(produce: (source: EventSource) => void | Promise<void>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const gone = new AbortController();
@@ -34,6 +34,11 @@ export function eventStream(produce: (source: EventSource) => void | Promise<voi
       gone.abort();
     },
   });
+}
+
+/** The data of the event that a chunk of such a stream is. */
+export function eventData(chunk: Uint8Array): string {
+  return new TextDecoder().decode(chunk).slice("data: ".length, -"\n\n".length);
 }
 
 /** The present instant, as the protocol writes it. */

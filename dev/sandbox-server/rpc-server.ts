@@ -1,22 +1,12 @@
-import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
 import { newWebSocketRpcSession, RpcTarget } from "capnweb";
-import { WebSocketServer } from "ws";
 import { asOperationError } from "./errors.ts";
 import type { Operations } from "./operations.ts";
-
-/** Takes over a connection that asks for the SDK's RPC transport. */
-export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+import { type Upgrade, webSocketUpgrade } from "./upgrade.ts";
 
 /** Answers the calls of the SDK's RPC transport: capnweb over one WebSocket per connection. */
 export function rpcUpgrade(operations: Operations): Upgrade {
-  const server = new WebSocketServer({ noServer: true });
   const api = rpcApi(operations);
-  return (request, socket, head) => {
-    server.handleUpgrade(request, socket, head, (webSocket) => {
-      newWebSocketRpcSession(webSocket as unknown as WebSocket, api);
-    });
-  };
+  return webSocketUpgrade((webSocket) => void newWebSocketRpcSession(webSocket as unknown as WebSocket, api));
 }
 
 type Group = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;

@@ -1,24 +1,26 @@
 import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
+import { createDispatch } from "./dispatch.ts";
 import { httpHandler } from "./http-server.ts";
 import { createOperations } from "./operations.ts";
-import type { Upgrade } from "./rpc-server.ts";
 import { readSettings } from "./settings.ts";
 import { endOnSignals } from "./shutdown.ts";
+import type { Upgrade } from "./upgrade.ts";
 
 /** Runs the sandbox server until the engine ends it. */
 export async function startServer(): Promise<void> {
   const settings = readSettings(process.env);
   endOnSignals(settings);
   const operations = createOperations(settings, process.env);
-  const server = createServer(httpHandler(operations));
+  const dispatch = createDispatch(operations);
+  const server = createServer(httpHandler(dispatch));
   // What nobody waits for any more (a peer that left in mid-call) must not end the container.
   process.on("unhandledRejection", (reason) => console.error("unhandled rejection", reason));
   // One entry per transport over WebSockets. A sandbox asked over HTTP alone never needs their libraries, which take
   // longer to load than all the rest.
-  let rpc: Promise<Upgrade> | undefined;
   const upgrades: Readonly<Record<string, () => Promise<Upgrade>>> = {
-    "/rpc": () => (rpc ??= import("./rpc-server.ts").then(({ rpcUpgrade }) => rpcUpgrade(operations))),
+    "/rpc": once(async () => (await import("./rpc-server.ts")).rpcUpgrade(operations)),
+    "/ws": once(async () => (await import("./websocket-server.ts")).websocketUpgrade(dispatch)),
   };
   server.on("upgrade", (request, socket: Duplex, head) => {
     const load = upgrades[new URL(request.url ?? "/", "http://container").pathname];
@@ -32,4 +34,9 @@ export async function startServer(): Promise<void> {
   server.keepAliveTimeout = 0;
   server.requestTimeout = 0;
   await new Promise<void>((resolve) => server.listen(settings.port, "127.0.0.1", resolve));
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
 }

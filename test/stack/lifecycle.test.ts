@@ -1,24 +1,24 @@
 import { expect, test } from "vitest";
 import { ticking } from "../../dev/comparison.ts";
+import { TRANSPORTS } from "../../dev/worker/transport.ts";
 import { call, get, put, remove, useStack, waitFor, waitUntilGone } from "./support.ts";
 
 const held = useStack();
 
-test("a declared workspace becomes Ready, files and commands work in it on both transports, and DELETE makes it gone", async () => {
+test("a declared workspace becomes Ready, files and commands work in it on every transport, and DELETE makes it gone", async () => {
   const { stack } = held;
   await ticking(stack, async () => {
     await put(stack, "alice-1", { env: { GREETING: "hello" } });
     const { status } = await waitFor(stack, "alice-1", "Ready");
 
-    for (const transport of ["http", "rpc"]) {
+    for (const transport of TRANSPORTS) {
       const path = `/workspace/${transport}.txt`;
       const access = `/dev/workspaces/${status.sandboxId}`;
-      const written = await fetch(`${stack.url}${access}/files?path=${path}&transport=${transport}`, {
-        method: "PUT",
-        headers: { authorization: "Bearer dev-editor" },
-        body: "written through the SDK",
-      });
+      const url = `${stack.url}${access}/files?path=${path}&transport=${transport}`;
+      const headers = { authorization: "Bearer dev-editor" };
+      const written = await fetch(url, { method: "PUT", headers, body: "written through the SDK" });
       expect(written.status).toBe(204);
+      expect(await (await fetch(url, { headers })).text()).toBe("written through the SDK");
       const ran = await call(stack, "POST", `${access}/exec?transport=${transport}`, { command: `echo $GREETING; cat ${path}` });
       expect(await ran.json()).toMatchObject({ exitCode: 0, stdout: "hello\nwritten through the SDK" });
     }
@@ -30,7 +30,7 @@ test("a declared workspace becomes Ready, files and commands work in it on both 
   expect(stack.engine.counters()).toMatchObject({ starts: 1, maxConcurrentStarts: 1, unimplemented: 0 });
 });
 
-test("a call to a workspace that does not run is refused on both transports and starts nothing", async () => {
+test("a call to a workspace that does not run is refused on every transport and starts nothing", async () => {
   const { stack } = held;
   const { sandboxId, startsBefore } = await ticking(stack, async () => {
     await put(stack, "sleepy", {});
@@ -41,7 +41,7 @@ test("a call to a workspace that does not run is refused on both transports and 
   });
   expect(stack.engine.instances()).toEqual([]);
 
-  for (const transport of ["http", "rpc"]) {
+  for (const transport of TRANSPORTS) {
     const ran = await call(stack, "POST", `/dev/workspaces/${sandboxId}/exec?transport=${transport}`, { command: "true" });
     expect(ran.status).toBe(409);
     expect(await ran.json()).toMatchObject({ notRunning: true });
