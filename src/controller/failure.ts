@@ -1,94 +1,69 @@
 /**
- * What a failure is, from its texts and codes. Never from `instanceof`: errors cross realms and arrive wrapped in others, so every
- * text of the chain is looked at, case ignored. What nothing here knows is Transient.
+ * What a failure is, from its texts, codes and reasons. Never from `instanceof`: errors cross realms and arrive wrapped in others, so
+ * every text of the chain is looked at, case ignored. What nothing here knows is Transient.
  */
-import { START_CANCELLED } from "../sandbox/protocol.ts";
-import type { Failure, FailureClass, Reason } from "../workspace.ts";
+import type { FailureEvidence } from "../failure-evidence.ts";
+import type { Failure } from "../workspace.ts";
+import { SIGNATURES, type Signature } from "./failure-signatures.ts";
 
-export interface FailureEvidence {
-  /** Messages of the error and of all that it wraps, outermost first. */
-  readonly messages: readonly string[];
-  readonly code: string | null;
-  readonly retryAfterMs: number | null;
-}
-
-interface Signature {
-  readonly class: FailureClass;
-  readonly reason: Reason;
-  /** Lower case. */
+/** Everything in lower case. */
+interface Testimony {
   readonly texts: readonly string[];
-  readonly codes?: readonly string[];
+  readonly codes: readonly string[];
+  readonly reasons: readonly string[];
 }
-
-/** First match wins, so a cause that says more comes before the wrappers that it arrives in. */
-const SIGNATURES: readonly Signature[] = [
-  // Somebody wished so: no failure of the workspace's.
-  { class: "Progressing", reason: "Starting", texts: [], codes: [START_CANCELLED] },
-  {
-    class: "RateLimited",
-    reason: "RateLimited",
-    texts: ["you are requesting too many containers per second", "generating too much load on durable objects"],
-  },
-  {
-    class: "Misconfigured",
-    reason: "Misconfigured",
-    texts: [
-      "containers have not been enabled for this durable object class",
-      "websocket upgrade failed: 404",
-      "no application that matches",
-      "no container application assigned",
-      "ctx.exports is undefined",
-      "ctx.exports.containerproxy is undefined",
-    ],
-  },
-  {
-    class: "Permanent",
-    reason: "StartFailed",
-    texts: [
-      "no such image",
-      "ran out of memory",
-      "too many subprocesses",
-      "did not call start",
-      "due to a permanent error",
-      "container already exists",
-    ],
-  },
-  {
-    class: "Capacity",
-    reason: "CapacityUnavailable",
-    texts: [
-      "there is no container instance that can be provided to this durable object",
-      "there is no container instance available at this time",
-      "maximum number of running container instances exceeded",
-      "surpassed_base_limits",
-      "surpassed_total_limits",
-    ],
-  },
-  {
-    class: "Uncertain",
-    reason: "StartFailed",
-    texts: ["cannot be called on a container that is already running"],
-  },
-  {
-    class: "NotRunning",
-    reason: "ContainerExited",
-    texts: ["cannot be called on a container that is not running", "the container is not running, consider calling start()"],
-  },
-];
 
 export function classify(evidence: FailureEvidence): Failure {
-  const texts = evidence.messages.map((message) => message.toLowerCase());
-  const signature = SIGNATURES.find(
-    (candidate) =>
-      (evidence.code !== null && candidate.codes?.includes(evidence.code)) ||
-      candidate.texts.some((known) => texts.some((text) => text.includes(known))),
-  );
+  const messages = evidence.messages.map(withoutBoundValues);
+  const testimony = hear(messages, evidence);
+  const signature = SIGNATURES.find((candidate) => fits(candidate, testimony));
+  const retryAfterMs = evidence.retryAfterMs ?? retryAfterIn(messages);
   return {
     class: signature?.class ?? "Transient",
     reason: signature?.reason ?? "StartFailed",
-    message: summarise(evidence.messages),
-    ...(evidence.retryAfterMs !== null && { retryAfterMs: evidence.retryAfterMs }),
+    message: summarise(messages),
+    ...(retryAfterMs !== null && { retryAfterMs }),
   };
+}
+
+/** drizzle repeats what was bound to its statement: a user's values, neither to be read as the platform's words nor to be shown. */
+const BOUND_VALUES = /(failed query:.*?params:).*/is;
+
+function withoutBoundValues(message: string): string {
+  return message.replace(BOUND_VALUES, "$1 …");
+}
+
+function hear(messages: readonly string[], { code, contextReason }: FailureEvidence): Testimony {
+  const texts = messages.map((message) => message.toLowerCase());
+  return {
+    texts,
+    codes: [code?.toLowerCase() ?? "", ...toldInJson(texts, CODE_IN_JSON)],
+    reasons: [contextReason?.toLowerCase() ?? "", ...toldInJson(texts, REASON_IN_JSON)],
+  };
+}
+
+/** A response's body may have become a message, and that message a part of another body: each quote is then escaped once more. */
+const CODE_IN_JSON = /"code\\*"\s*:\s*\\*"(\w+)/g;
+const REASON_IN_JSON = /"reason\\*"\s*:\s*\\*"(\w+)/g;
+
+function toldInJson(texts: readonly string[], field: RegExp): readonly string[] {
+  return texts.flatMap((text) => [...text.matchAll(field)].map(([, value]) => value ?? ""));
+}
+
+function fits(signature: Signature, { texts, codes, reasons }: Testimony): boolean {
+  return (
+    codes.some((code) => signature.codes?.includes(code)) ||
+    reasons.some((reason) => signature.reasons?.includes(reason)) ||
+    signature.texts.some((known) => texts.some((text) => text.includes(known)))
+  );
+}
+
+/** A header in seconds, or the SDK's own field in milliseconds, within a text. */
+const RETRY_AFTER = /\bretry-?after(ms)?[\s"\\]*[:=][\s"\\]*(\d{1,9})\b/i;
+
+function retryAfterIn(messages: readonly string[]): number | null {
+  const found = messages.map((message) => RETRY_AFTER.exec(message)).find((match) => match !== null);
+  return found ? Number(found[2]) * (found[1] === undefined ? 1000 : 1) : null;
 }
 
 /** A status message is for a glance; the whole chain is in the log. */

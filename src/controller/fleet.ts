@@ -3,7 +3,7 @@
  * today; another on the native container API would implement the same.
  */
 import type { StartOrder } from "../sandbox/protocol.ts";
-import type { Instance, Observation } from "../workspace.ts";
+import type { Failure, Instance, Observation } from "../workspace.ts";
 
 /**
  * Every call carries the lease's epoch, has its own deadline and answers with a look at the sandbox after it. A call that failed or timed
@@ -19,10 +19,18 @@ export interface Fleet {
   stop(instance: Instance, epoch: number): Promise<Observation>;
   /** Ends the incarnation for good. */
   destroy(instance: Instance, epoch: number): Promise<Observation>;
+  /** Ends for good what runs in a sandbox that no record claims, unless the sandbox knows of one. */
+  destroyOrphan(doId: string, epoch: number): Promise<OrphanOutcome>;
 }
 
-/** When the order expires is for the fleet to say: it knows how long its caller waits. */
-export type StartRequest = Omit<StartOrder, "expiresTime">;
+/** `Wanted`: the sandbox belongs to a workspace that has a row, and nothing was done. `Unknown`: nothing is known of what was done. */
+export type OrphanOutcome =
+  | { readonly kind: "Gone" }
+  | { readonly kind: "StillRuns" }
+  | { readonly kind: "Wanted" }
+  | { readonly kind: "Unknown"; readonly failure: Failure };
+
+export type StartRequest = StartOrder;
 
 /** A sandbox has heard from a controller with a higher epoch: unless the lease says otherwise, this one must not act any more. */
 export class LeaseLostError extends Error {

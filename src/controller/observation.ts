@@ -11,17 +11,23 @@ export function interpret(facts: SandboxFacts): Observation {
   if (operation?.state === "Failed" || operation?.state === "TimedOut") {
     return { kind: "Failed", startId: operation.startId, specHash: operation.specHash, failure: startFailure(operation) };
   }
-  return admission === "None" ? { kind: "Absent" } : { kind: "Stopped", startId: operation?.startId ?? null, exit: facts.exit };
+  return admission === "None" ? { kind: "Absent" } : { kind: "Stopped", startId: operation?.startId ?? null, exit: exitOf(facts) };
 }
 
-function interpretRunning({ admission, operation }: SandboxFacts): Observation {
-  const isVerified = admission === "Admitted" && operation?.state === "Succeeded";
-  return isVerified ? { kind: "Running", startId: operation.startId, specHash: operation.specHash } : { kind: "Unverified" };
+/** What was told to stop has not crashed, however it ended. */
+function exitOf({ admission, exit }: SandboxFacts): SandboxFacts["exit"] {
+  return exit === null || admission === "Admitted" ? exit : { ...exit, signalled: true };
+}
+
+function interpretRunning({ admission, operation, ...facts }: SandboxFacts): Observation {
+  if (admission !== "Admitted" || operation?.state !== "Succeeded") return { kind: "Unverified" };
+  const startedTime = facts.startedTime ?? operation.startedTime;
+  const activityTime = Math.max(startedTime, facts.activityTime ?? 0);
+  return { kind: "Running", startId: operation.startId, specHash: operation.specHash, startedTime, activityTime };
 }
 
 function startFailure({ state, failure }: StartOperation): Failure {
-  const evidence = { messages: failure?.messages ?? [], code: failure?.code ?? null, retryAfterMs: failure?.retryAfterMs ?? null };
-  const classified = classify(evidence);
+  const classified = classify(failure ?? { messages: [], code: null, retryAfterMs: null });
   if (state !== "TimedOut" || classified.class !== "Transient") return classified;
   return { class: "Transient", reason: "StartTimeout", message: classified.message || "The start did not become ready in time." };
 }

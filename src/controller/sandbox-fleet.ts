@@ -1,8 +1,9 @@
 /** The Fleet over the Durable Object namespace of `WorkspaceSandbox`. */
-import type { Answer, Fence, WorkspaceControl } from "../sandbox/protocol.ts";
-import type { Instance, Instant, Observation } from "../workspace.ts";
+import { evidenceOf } from "../failure-evidence.ts";
+import type { Answer, Fence, OrphanAnswer, WorkspaceControl } from "../sandbox/protocol.ts";
+import type { Failure, Instance, Instant, Observation } from "../workspace.ts";
 import { classify } from "./failure.ts";
-import { type Fleet, LeaseLostError } from "./fleet.ts";
+import { type Fleet, LeaseLostError, type OrphanOutcome } from "./fleet.ts";
 import { interpret } from "./observation.ts";
 
 const OBSERVE_TIMEOUT_MS = 5000;
@@ -14,30 +15,38 @@ const STOP_TIMEOUT_MS = STOP_GRACE_MS + 10_000;
 /** The object gives the SDK's destroy its own limit before it falls back to the native one. */
 const DESTROY_TIMEOUT_MS = 20_000;
 
+const LEASE_LOST = "A controller with a higher epoch is at work.";
+
 type Namespace = Pick<DurableObjectNamespace, "idFromName" | "idFromString" | "get">;
 
 export function createSandboxFleet(namespace: Namespace, now: () => Instant): Fleet {
   /** A stub is made anew for each call: after an error the old one stays broken. */
-  const control = ({ doId }: Instance): WorkspaceControl => namespace.get(namespace.idFromString(doId)) as unknown as WorkspaceControl;
+  const control = (doId: string): WorkspaceControl => namespace.get(namespace.idFromString(doId)) as unknown as WorkspaceControl;
+
+  /** What arrives after its caller has given up does nothing. */
+  function order(
+    timeoutMs: number,
+    { doId, incarnation }: Instance,
+    epoch: number,
+    call: (sandbox: WorkspaceControl, fence: Fence) => Promise<Answer>,
+  ): Promise<Observation> {
+    return ask(timeoutMs, () => call(control(doId), { epoch, incarnation, expiresTime: now() + timeoutMs }));
+  }
 
   return {
     identify(uid: string, incarnation: number): Instance {
       const sandboxId = `${uid}-${incarnation}`;
-      return { sandboxId, incarnation, doId: namespace.idFromName(sandboxId).toString() };
+      const doId = namespace.idFromName(sandboxId).toString();
+      return { sandboxId, incarnation, doId, running: true, destroyRequested: false, adopted: false };
     },
-    observe: (instance, epoch) => ask(OBSERVE_TIMEOUT_MS, () => control(instance).observeWorkspace(fence(instance, epoch))),
-    start(instance, epoch, request, waitMs) {
-      const timeoutMs = waitMs + ANSWER_TIMEOUT_MS;
-      const order = { ...request, expiresTime: now() + timeoutMs };
-      return ask(timeoutMs, () => control(instance).startWorkspace(fence(instance, epoch), order, waitMs));
-    },
-    stop: (instance, epoch) => ask(STOP_TIMEOUT_MS, () => control(instance).stopWorkspace(fence(instance, epoch), STOP_GRACE_MS)),
-    destroy: (instance, epoch) => ask(DESTROY_TIMEOUT_MS, () => control(instance).destroyWorkspace(fence(instance, epoch))),
+    observe: (instance, epoch) => order(OBSERVE_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.observeWorkspace(fence)),
+    start: (instance, epoch, request, waitMs) =>
+      order(waitMs + ANSWER_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.startWorkspace(fence, request, waitMs)),
+    stop: (instance, epoch) => order(STOP_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.stopWorkspace(fence, STOP_GRACE_MS)),
+    destroy: (instance, epoch) => order(DESTROY_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.destroyWorkspace(fence)),
+    destroyOrphan: (doId, epoch) =>
+      askOrphan(DESTROY_TIMEOUT_MS, async () => control(doId).destroyOrphan(epoch, now() + DESTROY_TIMEOUT_MS)),
   };
-}
-
-function fence({ incarnation }: Instance, epoch: number): Fence {
-  return { epoch, incarnation };
 }
 
 async function ask(timeoutMs: number, call: () => Promise<Answer>): Promise<Observation> {
@@ -45,14 +54,30 @@ async function ask(timeoutMs: number, call: () => Promise<Answer>): Promise<Obse
   try {
     answer = await withTimeout(timeoutMs, call());
   } catch (error) {
-    return { kind: "Unknown", failure: { ...classify(evidence(error)), class: "Uncertain" } };
+    return { kind: "Unknown", failure: uncertain(error) };
   }
-  if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError("A controller with a higher epoch is at work.");
+  if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
   if (!answer.accepted && answer.refusal === "OtherIncarnation") {
     const message = "The sandbox belongs to another incarnation.";
     return { kind: "Unknown", failure: { class: "Misconfigured", reason: "Misconfigured", message } };
   }
   return interpret(answer.facts);
+}
+
+async function askOrphan(timeoutMs: number, call: () => Promise<OrphanAnswer>): Promise<OrphanOutcome> {
+  let answer: OrphanAnswer;
+  try {
+    answer = await withTimeout(timeoutMs, call());
+  } catch (error) {
+    return { kind: "Unknown", failure: uncertain(error) };
+  }
+  if (answer === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
+  if (answer === "Expired") return { kind: "Unknown", failure: uncertain(new Error("The order arrived too late.")) };
+  return { kind: answer };
+}
+
+function uncertain(error: unknown): Failure {
+  return { ...classify(evidenceOf(error)), class: "Uncertain" };
 }
 
 async function withTimeout<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
@@ -65,10 +90,4 @@ async function withTimeout<T>(timeoutMs: number, promise: Promise<T>): Promise<T
   } finally {
     clearTimeout(timer);
   }
-}
-
-function evidence(error: unknown) {
-  const messages: string[] = [];
-  for (let cause = error; cause instanceof Error && messages.length < 8; cause = cause.cause) messages.push(cause.message);
-  return { messages: messages.length > 0 ? messages : [String(error)], code: null, retryAfterMs: null };
 }

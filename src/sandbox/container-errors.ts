@@ -1,85 +1,77 @@
 /**
- * What the platform's and the SDK's errors say, read from their text: their classes do not survive realms and boundaries.
+ * What the platform's and the SDK's errors say of a container, read from their text: their classes do not survive realms and boundaries.
  */
+import { evidenceOf, fieldOf, messageOf, selfAndCauses } from "../failure-evidence.ts";
 import type { Exit } from "../workspace.ts";
 import type { OperationFailure } from "./protocol.ts";
 
-/** As deep as the SDK itself follows causes; also ends cycles. */
-const MAX_CAUSES = 8;
-/** Shorter values are words that ordinary messages contain. */
-const MIN_SECRET_LENGTH = 16;
+export { messageOf };
+
+/** Shorter values are words that ordinary messages contain; none of them can hold a text that a failure is known by. */
+const MIN_SECRET_LENGTH = 13;
 const REDACTED = "[redacted]";
 
 /** What requests to a container that has ended are answered; the exit says more. */
 const CONSEQUENCES_OF_EXIT = /the container is not running|WORKSPACE_NOT_READY/i;
 
-const NEVER_ADMITTED = [
-  "there is no container instance",
-  "maximum number of running container instances exceeded",
-  "you are requesting too many containers per second",
-];
+const REFUSED =
+  /there is no container instance|maximum number of running container instances exceeded|surpassed_(?:base|total)_limits|you are requesting too many containers per second/i;
 
 /** The wordings of workerd, of the platform (with and without a reason before the code) and of the SDK. */
 const EXIT_CODE = /(?:unexpected exit code:|signalled the container to exit(?: due to [^:]*)?:|health, exit code:)\s*(\d+)/i;
+const SIGNALLED = /runtime signalled the container to exit/i;
 
-export function messageOf(error: unknown): string {
-  return String(fieldsOf(error)["message"] ?? error);
+/** The platform's words where a start got no instance, so that no container ever ran. */
+export function refusalIn(error: unknown): string | null {
+  return evidenceOf(error).messages.find((text) => REFUSED.test(text)) ?? null;
 }
 
-/** True for the monitor error of a start that got no instance: no container ever ran. */
-export function wasNeverAdmitted(error: unknown): boolean {
-  const text = messageOf(error).toLowerCase();
-  return NEVER_ADMITTED.some((phrase) => text.includes(phrase));
-}
-
-/** The exit code that a settled monitor stands for: 0 where it did not reject, null where the error names none. */
-export function exitCodeOf(error: unknown): number | null {
-  if (error === undefined) return 0;
-  const { exitCode } = fieldsOf(error);
-  if (typeof exitCode === "number") return exitCode;
-  const match = EXIT_CODE.exec(messageOf(error));
-  return match?.[1] === undefined ? null : Number(match[1]);
+/** The end that a settled monitor stands for: code 0 where it did not reject, null where the error names none. */
+export function endOf(error: unknown): Omit<Exit, "time"> {
+  if (error === undefined) return { code: 0, signalled: false };
+  return { code: exitCodeIn(error), signalled: evidenceOf(error).messages.some((text) => SIGNALLED.test(text)) };
 }
 
 /** A failed start as it is persisted. `exit` is that of the container that the start ran, where it ended by itself. */
 export function describeFailure(error: unknown, exit: Exit | null, env: Readonly<Record<string, string>>): OperationFailure {
-  const chain = selfAndCauses(error);
-  const told = chain.flatMap(textsOf).filter((text) => exit === null || !CONSEQUENCES_OF_EXIT.test(text));
-  const messages = exit === null && told.length > 0 ? told : [endText(exit), ...told];
-  const codes = chain.map((link) => fieldsOf(link)["code"]);
-  const delays = chain.map((link) => fieldsOf(fieldsOf(link)["context"])["retryAfterMs"]);
-  const exitCodes = chain.map(exitCodeOf);
+  const { messages, code, contextReason, retryAfterMs } = evidenceOf(error);
+  const told = messages.filter((text) => exit === null || !CONSEQUENCES_OF_EXIT.test(text));
+  // The SDK throws undefined where the container's end was no error.
+  const hasEnded = exit !== null || error === undefined;
   return {
-    messages: [...new Set(messages)].map((message) => withoutValues(message, env)),
-    code: exit === null ? (codes.find((code) => typeof code === "string") ?? null) : null,
-    exitCode: exitCodes.find((code) => code !== null) ?? exit?.code ?? null,
-    retryAfterMs: delays.find((delay) => typeof delay === "number") ?? null,
+    messages: (hasEnded ? [endText(exit), ...told] : told).map((message) => withoutValues(message, env)),
+    code: exit === null ? code : null,
+    contextReason: exit === null ? (contextReason ?? null) : null,
+    exitCode: exitCodeIn(error) ?? exit?.code ?? null,
+    retryAfterMs,
   };
+}
+
+function exitCodeIn(error: unknown): number | null {
+  return (
+    selfAndCauses(error)
+      .map(exitCodeOf)
+      .find((code) => code !== null) ?? null
+  );
+}
+
+function exitCodeOf(link: unknown): number | null {
+  const exitCode = fieldOf(link, "exitCode");
+  if (typeof exitCode === "number") return exitCode;
+  const match = EXIT_CODE.exec(messageOf(link));
+  return match?.[1] === undefined ? null : Number(match[1]);
 }
 
 function endText(exit: Exit | null): string {
   return `the container ended before it was verified (exit code ${exit?.code ?? "unknown"})`;
 }
 
-function selfAndCauses(error: unknown): readonly unknown[] {
-  const chain: unknown[] = [];
-  for (let link = error; link !== undefined && link !== null && chain.length < MAX_CAUSES; link = fieldsOf(link)["cause"]) {
-    chain.push(link);
-  }
-  return chain;
-}
-
-/** The SDK keeps the text of what it wraps in its error's context rather than as a cause. */
-function textsOf(link: unknown): readonly string[] {
-  const { error, originalMessage } = fieldsOf(fieldsOf(link)["context"]);
-  return [messageOf(link), error, originalMessage].filter((text): text is string => typeof text === "string" && text !== "");
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
+/** The longest first: one value may contain another. Also as JSON writes them, since a message may be a response's body. */
 function withoutValues(message: string, env: Readonly<Record<string, string>>): string {
-  const secrets = Object.values(env).filter((value) => value.length >= MIN_SECRET_LENGTH);
-  return secrets.reduce((text, secret) => text.replaceAll(secret, REDACTED), message);
+  const secrets = Object.values(env)
+    .flatMap((value) => (value.length < MIN_SECRET_LENGTH ? [] : [value, JSON.stringify(value).slice(1, -1)]))
+    .toSorted((one, other) => other.length - one.length);
+  const redacted = secrets.reduce((text, secret) => text.replaceAll(secret, REDACTED), message);
+  // Shorter ones may be words of the platform's own; in an assignment they are not.
+  return Object.entries(env).reduce((text, [name, value]) => text.replaceAll(`${name}=${value}`, `${name}=${REDACTED}`), redacted);
 }

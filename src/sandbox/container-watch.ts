@@ -5,7 +5,8 @@
  * 2. A container that ended while the object was out of memory ended with an unknown code, but it ended.
  * 3. A refused admission is no container: it leaves no exit.
  */
-import { exitCodeOf, messageOf, wasNeverAdmitted } from "./container-errors.ts";
+import { endOf, refusalIn } from "./container-errors.ts";
+import type { Exit } from "../workspace.ts";
 import type { Ledger } from "./ledger.ts";
 
 export class ContainerWatch {
@@ -63,17 +64,25 @@ export class ContainerWatch {
   #end(monitor: Promise<void>, error: unknown): void {
     if (this.#monitor !== monitor) return;
     this.#monitor = null;
-    if (wasNeverAdmitted(error)) {
-      this.#refusal = { startId: this.#ledger.record.container?.startId ?? "", message: messageOf(error) };
+    const message = refusalIn(error);
+    if (message !== null) {
+      this.#refusal = { startId: this.#ledger.record.container?.startId ?? "", message };
       this.#ledger.update({ container: null });
       return;
     }
-    this.#ledger.update({ container: null, exit: { code: exitCodeOf(error), time: Date.now() } });
+    this.#record({ ...endOf(error), time: Date.now() });
     this.#ended();
   }
 
   #endUnseen(): void {
     if (this.#ledger.record.container === null) return;
-    this.#ledger.update({ container: null, exit: { code: null, time: Date.now() } });
+    this.#record({ code: null, signalled: false, time: Date.now() });
+  }
+
+  /** How the container of an earlier start ended says nothing about the start that replaces it. */
+  #record(exit: Exit): void {
+    const { container, operation } = this.#ledger.record;
+    const isOfEarlier = operation !== null && container !== null && container.startId !== operation.startId;
+    this.#ledger.update(isOfEarlier ? { container: null } : { container: null, exit });
   }
 }

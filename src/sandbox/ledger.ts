@@ -5,6 +5,7 @@
  * 2. Written synchronously, before the memory copy changes: no other call can run between a decision and its record.
  * 3. No environment values: a resumed start gets them with its order again.
  */
+import type { Exit } from "../workspace.ts";
 import type { AdmissionState, Fence, StartOperation } from "./protocol.ts";
 
 const KEY = "mooring:ledger";
@@ -30,8 +31,11 @@ export interface LedgerRecord {
   readonly admission: Admission;
   readonly operation: StartOperation | null;
   readonly container: LiveContainer | null;
-  readonly exit: { readonly code: number | null; readonly time: number } | null;
+  readonly exit: Exit | null;
 }
+
+/** As it may lie in storage: older versions wrote less. */
+type StoredRecord = Partial<Omit<LedgerRecord, "exit">> & { readonly exit?: Pick<Exit, "code" | "time"> | null };
 
 const EMPTY: LedgerRecord = {
   fence: null,
@@ -47,7 +51,8 @@ export class Ledger {
 
   constructor(storage: SyncKvStorage) {
     this.#storage = storage;
-    this.#record = { ...EMPTY, ...storage.get<LedgerRecord>(KEY) };
+    const stored = storage.get<StoredRecord>(KEY);
+    this.#record = { ...EMPTY, ...stored, exit: stored?.exit ? { signalled: false, ...stored.exit } : null };
   }
 
   get record(): LedgerRecord {

@@ -10,6 +10,11 @@ export interface Fence {
   readonly epoch: number;
   /** The life of the sandbox that the call is about. */
   readonly incarnation: number;
+  /**
+   * Epoch milliseconds. The caller has given up by then and may have decided otherwise: a call that arrives later does nothing. Absent:
+   * it never does.
+   */
+  readonly expiresTime?: number;
 }
 
 /** The admission of one start, for one container. */
@@ -18,8 +23,6 @@ export interface StartOrder {
   readonly startId: string;
   /** The row that the object pokes when its container starts, stops or fails. */
   readonly workspaceUid: string;
-  /** Epoch milliseconds. Its caller has given up by then and may have decided otherwise: an order that arrives later does nothing. */
-  readonly expiresTime: number;
   /** From acceptance by the object until the start has been verified or given up. */
   readonly timeoutMs: number;
   /** Created before the start counts as verified. */
@@ -27,6 +30,8 @@ export interface StartOrder {
   readonly env: Readonly<Record<string, string>>;
   /** Hash of the static fields that this container runs with. */
   readonly specHash: string;
+  /** Vouch for the container that runs already, whoever started it, instead of replacing it. */
+  readonly adopt: boolean;
 }
 
 /**
@@ -45,6 +50,8 @@ export interface OperationFailure {
   readonly messages: readonly string[];
   /** The SDK's error code where there was one. */
   readonly code: string | null;
+  /** The SDK error's `context.reason` where there was one. Absent in what older versions persisted. */
+  readonly contextReason?: string | null;
   readonly exitCode: number | null;
   readonly retryAfterMs: number | null;
 }
@@ -71,7 +78,11 @@ export interface SandboxFacts {
   readonly admission: AdmissionState;
   readonly operation: StartOperation | null;
   /** How the last container ended, once it has; null while one runs or none ever did. */
-  readonly exit: { readonly code: number | null; readonly time: number } | null;
+  readonly exit: { readonly code: number | null; readonly time: number; readonly signalled: boolean } | null;
+  /** When the container that runs was started; null where none runs or nobody saw it begin. */
+  readonly startedTime: number | null;
+  /** When a user's traffic last reached the container that runs; null where none has. */
+  readonly activityTime: number | null;
 }
 
 /** A refusal is an answer, not an error: the caller's own state is out of date. */
@@ -84,6 +95,12 @@ export type Answer =
     };
 
 /**
+ * What became of the order to destroy a container that no record claims. `Wanted`: the object's own record names a workspace that has a
+ * row; `StaleEpoch`: a controller with a higher epoch has spoken; `Expired`: it arrived too late. Nothing was done then.
+ */
+export type OrphanAnswer = "Gone" | "StillRuns" | "Wanted" | "StaleEpoch" | "Expired";
+
+/**
  * The calls the controller makes. None but `startWorkspace` can start a container, and none renews activity.
  *
  * - `observeWorkspace`: facts at once; settles an operation whose deadline passed or whose memory was lost.
@@ -91,10 +108,12 @@ export type Answer =
  * - `stopWorkspace`: revokes the admission, SIGTERM, and after the grace the kill. Answers when `running` is false or `graceMs` and a
  *   short while have passed.
  * - `destroyWorkspace`: revokes for good first, destroys, verifies that nothing runs. Idempotent.
+ * - `destroyOrphan`: the same whatever the incarnation, unless the object knows better.
  */
 export interface WorkspaceControl {
   observeWorkspace(fence: Fence): Promise<Answer>;
   startWorkspace(fence: Fence, order: StartOrder, waitMs: number): Promise<Answer>;
   stopWorkspace(fence: Fence, graceMs: number): Promise<Answer>;
   destroyWorkspace(fence: Fence): Promise<Answer>;
+  destroyOrphan(epoch: number, expiresTime?: number): Promise<OrphanAnswer>;
 }

@@ -3,26 +3,28 @@
  *
  * Invariants (design.md section 2) that it keeps:
  *  2. No container starts but within a start operation that the controller admitted; every other attempt is refused at once.
- *  6. No call but `startWorkspace` starts a container or counts as activity.
+ *  6. No call of the controller counts as activity, and none but `startWorkspace` starts a container.
  *  7. Observing makes no container request.
  * 11. A call with a lower epoch, or about another incarnation, changes nothing.
  * 13. The object may be reset at any await: what must be known then is in the ledger, and the next observation settles it.
  */
 import { Sandbox } from "@cloudflare/sandbox";
-import { log } from "../log.ts";
-import { messageOf } from "./container-errors.ts";
+import { Activity } from "./activity.ts";
 import { ContainerWatch } from "./container-watch.ts";
-import { passFence } from "./fencing.ts";
+import { hasRow } from "./desired.ts";
+import { Ending } from "./ending.ts";
+import { isExpired, passFence, UNNAMED } from "./fencing.ts";
 import { guardClient } from "./guarded-client.ts";
 import { guardContainer } from "./guarded-container.ts";
+import { Launcher } from "./launcher.ts";
 import { Ledger } from "./ledger.ts";
 import { poke } from "./poke.ts";
-import type { Answer, Fence, SandboxFacts, StartOrder, WorkspaceControl } from "./protocol.ts";
+import type { Answer, Fence, OrphanAnswer, SandboxFacts, StartOrder, WorkspaceControl } from "./protocol.ts";
 import { refusalResponse, StartRefusedError } from "./refusal.ts";
 import { StartGate } from "./start-gate.ts";
 import { StartOperations } from "./start-operations.ts";
-import type { StartRun } from "./start-run.ts";
 import { Teardown } from "./teardown.ts";
+import { Traffic } from "./traffic.ts";
 import { settledWithin } from "./waiting.ts";
 
 export interface SandboxEnv {
@@ -32,15 +34,6 @@ export interface SandboxEnv {
 type StartArguments = Parameters<Sandbox["start"]>;
 type FetchArguments = Parameters<Sandbox["containerFetch"]>;
 
-/** Where the server in the sandbox image listens. */
-const CONTROL_PORT = 3000;
-/** How long the platform may take to give an instance, as in the SDK's own default; the rest is left for the ports. */
-const INSTANCE_TIMEOUT_MS = 30_000;
-const START_POLL_INTERVAL_MS = 150;
-/** The SDK's stop and destroy talk to a container and a control plane that may hang; the native kill follows in any case. */
-const SDK_LIMIT_MS = 3_000;
-const RUN_END_LIMIT_MS = 10_000;
-const VERIFY_DELAY_SECONDS = 30;
 const SERVICE_UNAVAILABLE = 503;
 
 export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceControl {
@@ -48,8 +41,10 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
   readonly #ledger: Ledger;
   readonly #gate: StartGate;
   readonly #watch: ContainerWatch;
-  readonly #teardown: Teardown;
+  readonly #activity: Activity;
+  readonly #traffic: Traffic;
   readonly #operations: StartOperations;
+  readonly #ending: Ending;
 
   constructor(ctx: DurableObjectState<{}>, env: SandboxEnv) {
     const native = ctx.container;
@@ -58,78 +53,73 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     const gate = new StartGate(ledger);
     const announce = () => ctx.waitUntil(poke(env.DB, ledger.record.admission.workspaceUid, Date.now()));
     const watch = new ContainerWatch(native, ledger, announce);
-    Object.defineProperty(ctx, "container", { configurable: true, value: guardContainer(native, gate, watch) });
+    const activity = new Activity(ctx.storage.kv, ledger, () => Date.now());
+    const traffic = new Traffic(activity);
+    Object.defineProperty(ctx, "container", { configurable: true, value: guardContainer(native, gate, watch, traffic) });
     super(ctx, env);
+    const teardown = new Teardown(native, ledger);
+    const launcher = new Launcher(this, ctx, native, ledger, teardown);
     this.#native = native;
     this.#ledger = ledger;
     this.#gate = gate;
     this.#watch = watch;
-    this.#teardown = new Teardown(native, ledger);
-    this.#operations = new StartOperations(ledger, gate, this.#teardown, {
-      launch: (run, order) => this.#launch(run, order),
+    this.#activity = activity;
+    this.#traffic = traffic;
+    this.#operations = new StartOperations(ledger, gate, teardown, {
+      launch: (run, order) => traffic.apart(() => launcher.launch(run, order)),
       isRunning: () => native.running,
       refusalOf: (startId) => watch.refusalOf(startId),
       keepAlive: (work) => ctx.waitUntil(work),
       announce,
     });
+    this.#ending = new Ending({ sandbox: this, storage: ctx.storage, native, ledger, gate, teardown, operations: this.#operations });
     this.#guardClients();
   }
 
   async observeWorkspace(fence: Fence): Promise<Answer> {
-    const refusal = passFence(this.#ledger, fence);
+    const refusal = passFence(this.#ledger, fence, Date.now());
     if (refusal !== null) return { accepted: false, refusal, facts: this.#facts() };
     this.#operations.settle(Date.now());
     return { accepted: true, facts: this.#facts() };
   }
 
   async startWorkspace(fence: Fence, order: StartOrder, waitMs: number): Promise<Answer> {
-    const refusal = passFence(this.#ledger, fence);
+    const refusal = passFence(this.#ledger, fence, Date.now());
     if (refusal !== null) return { accepted: false, refusal, facts: this.#facts() };
-    if (this.#isDestroyed()) return { accepted: false, refusal: "Destroyed", facts: this.#facts() };
-    if (Date.now() > order.expiresTime) return { accepted: false, refusal: "Expired", facts: this.#facts() };
+    if (this.#ending.isFinal) return { accepted: false, refusal: "Destroyed", facts: this.#facts() };
     this.#operations.settle(Date.now());
     await settledWithin(this.#operations.begin(order, Date.now()), waitMs);
     return { accepted: true, facts: this.#facts() };
   }
 
   async stopWorkspace(fence: Fence, graceMs: number): Promise<Answer> {
-    const refusal = passFence(this.#ledger, fence);
+    const refusal = passFence(this.#ledger, fence, Date.now());
     if (refusal !== null) return { accepted: false, refusal, facts: this.#facts() };
-    this.#ledger.revoke();
-    const { admission } = this.#ledger.record;
-    // A start admitted meanwhile owns whatever runs then.
-    const superseded = () => this.#ledger.record.admission !== admission;
-    await this.ctx.storage.sync();
-    if (this.#gate.run === null) await this.#endGracefully(graceMs, superseded);
-    else if (!superseded()) await settledWithin(this.#operations.abort("Stopped"), RUN_END_LIMIT_MS);
-    if (!superseded()) {
-      await this.#teardown.kill();
-      this.#operations.settle(Date.now());
-    }
+    await this.#ending.stop(graceMs);
     return { accepted: true, facts: this.#facts() };
   }
 
   async destroyWorkspace(fence: Fence): Promise<Answer> {
-    const refusal = passFence(this.#ledger, fence);
+    const refusal = passFence(this.#ledger, fence, Date.now());
     if (refusal !== null) return { accepted: false, refusal, facts: this.#facts() };
-    const first = !this.#isDestroyed();
-    this.#ledger.update({ admission: { ...this.#ledger.record.admission, state: "Destroyed" } });
-    await this.ctx.storage.sync();
-    const runEnded = this.#operations.abort("Destroyed");
-    if (first || this.#native.running) await this.#bySdk("destroy", this.destroy());
-    await this.#teardown.kill();
-    await settledWithin(runEnded, RUN_END_LIMIT_MS);
-    this.#operations.settle(Date.now());
-    if (first || this.#native.running) await this.#verifyLater();
+    await this.#ending.destroy();
     return { accepted: true, facts: this.#facts() };
   }
 
-  /** Called by the SDK's scheduler: a platform whose destroy did nothing, or was undone, is told again. */
+  async destroyOrphan(epoch: number, expiresTime?: number): Promise<OrphanAnswer> {
+    if (this.#hasHeardOfLater(epoch)) return "StaleEpoch";
+    if (isExpired(expiresTime, Date.now())) return "Expired";
+    if (await this.#isWanted()) return "Wanted";
+    // Another controller may have spoken while D1 was asked, and the caller have given up.
+    if (this.#hasHeardOfLater(epoch)) return "StaleEpoch";
+    if (isExpired(expiresTime, Date.now())) return "Expired";
+    await this.#ending.destroy({ fence: { epoch, incarnation: this.#ledger.record.fence?.incarnation ?? UNNAMED } });
+    return this.#native.running ? "StillRuns" : "Gone";
+  }
+
+  /** Called by the SDK's scheduler. */
   async verifyWorkspaceDestroyed(): Promise<void> {
-    if (!this.#isDestroyed() || !this.#native.running) return;
-    log("warn", "Destroyed workspace runs a container", { sandboxId: this.ctx.id.toString() });
-    await this.#teardown.kill();
-    if (this.#native.running) await this.#verifyLater();
+    await this.#ending.verifyDestroyed(this.ctx.id.toString());
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -157,6 +147,11 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     await super.startAndWaitForPorts(...options);
   }
 
+  /** What the SDK does by itself is not a user's doing. */
+  override async alarm(...alarm: Parameters<Sandbox["alarm"]>): Promise<void> {
+    await this.#traffic.apart(async () => super.alarm(...alarm));
+  }
+
   /** How long a workspace runs is the controller's decision, whatever `sleepAfter` a caller of `getSandbox` asks for. */
   override async onActivityExpired(): Promise<void> {}
 
@@ -167,7 +162,8 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
 
   /** The SDK replaces its client whenever the transport is set. */
   #guardClients(): void {
-    const guard = (client: typeof this.client) => guardClient(client, () => this.#gate.trafficRefusal(this.#native.running));
+    const refusal = () => this.#gate.trafficRefusal(this.#native.running);
+    const guard = (client: typeof this.client) => guardClient(client, refusal, this.#traffic);
     let guarded = guard(this.client);
     Object.defineProperty(this, "client", {
       get: () => guarded,
@@ -182,67 +178,31 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     if (refusal !== null) throw new StartRefusedError(refusal);
   }
 
-  async #launch(run: StartRun, order: StartOrder): Promise<void> {
-    await this.ctx.storage.sync();
-    await this.#removeOtherContainer(order.startId);
-    const leftMs = Math.max(START_POLL_INTERVAL_MS, run.deadlineTime - Date.now());
-    await this.startAndWaitForPorts({
-      ports: CONTROL_PORT,
-      startOptions: { envVars: { ...this.envVars, ...order.env } },
-      cancellationOptions: {
-        abort: run.signal,
-        instanceGetTimeoutMS: Math.min(INSTANCE_TIMEOUT_MS, leftMs / 2),
-        // Counted in tries: more than there is time for, so that the run's signal ends the wait.
-        portReadyTimeoutMS: 2 * leftMs + 2 * START_POLL_INTERVAL_MS,
-        waitInterval: START_POLL_INTERVAL_MS,
-      },
-    });
-    await this.#makeDirectory(order.directory);
+  #hasHeardOfLater(epoch: number): boolean {
+    return epoch < (this.#ledger.record.fence?.epoch ?? epoch);
   }
 
-  /** The container's words repeat the path, which a user chose: they must not be read as the platform's. */
-  async #makeDirectory(path: string): Promise<void> {
-    const isMade = await this.mkdir(path, { recursive: true }).then(
-      () => true,
-      (error: unknown) => {
-        log("warn", "Working directory not created", { sandboxId: this.ctx.id.toString(), error: messageOf(error) });
-        return false;
-      },
-    );
-    if (!isMade) throw new Error("the working directory could not be created");
-  }
-
-  /** A container of another start has another environment and is not the one that this start may vouch for. */
-  async #removeOtherContainer(startId: string): Promise<void> {
-    if (!this.#native.running || this.#ledger.record.container?.startId === startId) return;
-    if (!(await this.#teardown.kill())) throw new Error("the container of an earlier start could not be removed");
-  }
-
-  async #endGracefully(graceMs: number, superseded: () => boolean): Promise<void> {
-    if (!this.#native.running) return;
-    await this.#bySdk("stop", this.stop("SIGTERM"));
-    await this.#teardown.ended(graceMs, superseded);
-  }
-
-  /** What the SDK does is done for its own bookkeeping; whether it worked shows in what runs afterwards. */
-  async #bySdk(call: "stop" | "destroy", work: Promise<void>): Promise<void> {
-    const done = work.catch((error: unknown) => log("warn", "Sandbox call failed", { call, error: messageOf(error) }));
-    if (!(await settledWithin(done, SDK_LIMIT_MS))) log("warn", "Sandbox call hangs", { call });
-  }
-
-  /** Through the SDK's scheduler, which owns the object's only alarm. */
-  async #verifyLater(): Promise<void> {
-    this.deleteSchedules("verifyWorkspaceDestroyed");
-    await this.schedule(VERIFY_DELAY_SECONDS, "verifyWorkspaceDestroyed");
-  }
-
-  #isDestroyed(): boolean {
-    return this.#ledger.record.admission.state === "Destroyed";
+  /** Whether the workspace that the object belongs to, by its own record, has a row: whoever calls it an orphan is mistaken then. */
+  async #isWanted(): Promise<boolean> {
+    const { admission } = this.#ledger.record;
+    const { DB } = this.env;
+    // An incarnation that was ended for good is nobody's any more.
+    if (DB === undefined || admission.workspaceUid === null || this.#ending.isFinal) return false;
+    if (await hasRow(DB, admission.workspaceUid)) return true;
+    return this.#ledger.record.admission === admission ? false : this.#isWanted();
   }
 
   #facts(): SandboxFacts {
     this.#watch.reconcile();
-    const { admission, operation, exit } = this.#ledger.record;
-    return { running: this.#native.running, admission: admission.state, operation, exit };
+    const { running } = this.#native;
+    const { admission, operation, exit, container } = this.#ledger.record;
+    return {
+      running,
+      admission: admission.state,
+      operation,
+      exit,
+      startedTime: running ? (container?.startedTime ?? null) : null,
+      activityTime: running ? this.#activity.time : null,
+    };
   }
 }

@@ -3,82 +3,15 @@
  * the world's own, so that a real one may be slower than a fake.
  */
 import { describe, expect, it } from "vitest";
-import { type Fleet, LeaseLostError, type StartRequest } from "../../src/controller/fleet.ts";
-import type { Instance, Observation } from "../../src/workspace.ts";
+import { LeaseLostError } from "../../src/controller/fleet.ts";
+import { activityContract } from "./fleet-activity.ts";
+import { memoryContract } from "./fleet-memory.ts";
+import { orphanContract } from "./fleet-orphans.ts";
+import { CANCELLED, kinds, LONG_MS, type MakeWorld, newSubject } from "./fleet-subject.ts";
 
-export type Behaviour = "Works" | "NeverReady" | "NoCapacity" | "DeafToDestroy";
-
-export interface ContractWorld {
-  readonly fleet: Fleet;
-  /** What a start gets that is to fail: longer than a few calls, and than a world without capacity takes to say so. */
-  readonly timeoutMs: number;
-  /** Awaits while the world's time passes. */
-  readonly run: <T>(work: Promise<T>) => Promise<T>;
-  readonly pass: (ms: number) => Promise<void>;
-  /** The next containers of the sandbox behave so; `DeafToDestroy` and its end are for the one that runs, too. */
-  readonly script: (instance: Instance, behaviour: Behaviour) => void;
-  /** The container ends by itself. */
-  readonly exit: (instance: Instance, code: number) => Promise<void>;
-  /** As an eviction: what the sandbox had in memory is gone. */
-  readonly loseMemory: (instance: Instance) => Promise<void>;
-  /** Whether a container runs, asked behind the port. */
-  readonly runs: (instance: Instance) => boolean;
-  /** Containers that ever began. */
-  readonly containers: (instance: Instance) => number;
-}
-
-const LONG_MS = 60_000;
-/** The start "s1" was ended by a wish. */
-const CANCELLED = { kind: "Failed", startId: "s1", failure: { class: "Progressing" } };
-/** Between two looks, where the suite waits for something to show. */
-const LOOK_MS = 20;
-
-export function fleetContract(name: string, makeWorld: () => Promise<ContractWorld> | ContractWorld): void {
+export function fleetContract(name: string, makeWorld: MakeWorld): void {
   describe(`a fleet: ${name}`, () => {
-    let count = 0;
-
-    async function begin() {
-      const world = await makeWorld();
-      const { fleet, timeoutMs } = world;
-      const uid = `contract-${(count += 1)}-${crypto.randomUUID()}`;
-      const instance = fleet.identify(uid, 1);
-      const orderOf = (startId: string, change: Partial<StartRequest> = {}): StartRequest => ({
-        startId,
-        workspaceUid: uid,
-        timeoutMs: 20_000,
-        directory: "/workspace",
-        env: { A: "1" },
-        specHash: "v1:hash",
-        ...change,
-      });
-      const observe = (epoch = 1) => world.run(fleet.observe(instance, epoch));
-      return {
-        ...world,
-        uid,
-        instance,
-        orderOf,
-        observe,
-        /** The first look that does not show `kind` any more. */
-        after: async (kind: Observation["kind"]) => {
-          let seen = await observe();
-          for (; seen.kind === kind; seen = await observe()) await world.pass(LOOK_MS);
-          return seen;
-        },
-        begun: async () => {
-          while (!world.runs(instance)) await world.pass(LOOK_MS);
-        },
-        start: (startId: string, change: Partial<StartRequest> = {}, waitMs = LONG_MS, epoch = 1) =>
-          world.run(fleet.start(instance, epoch, orderOf(startId, change), waitMs)),
-        startInVain: (startId: string, waitMs = LONG_MS) => world.run(fleet.start(instance, 1, orderOf(startId, { timeoutMs }), waitMs)),
-        stop: (epoch = 1) => world.run(fleet.stop(instance, epoch)),
-        destroy: (epoch = 1) => world.run(fleet.destroy(instance, epoch)),
-        world,
-      };
-    }
-
-    function kinds(...observations: Observation[]): readonly string[] {
-      return observations.map(({ kind }) => kind);
-    }
+    const begin = () => newSubject(makeWorld);
 
     describe("identify", () => {
       it("is pure, and gives other ids for another uid or incarnation", async () => {
@@ -114,8 +47,8 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
     describe("start", () => {
       it("answers Running with the order's start id and hash once it is verified", async () => {
         const { start, observe, world, instance } = await begin();
-        const running = { kind: "Running", startId: "s1", specHash: "v1:hash" };
-        expect(await start("s1")).toEqual(running);
+        const running = await start("s1");
+        expect(running).toMatchObject({ kind: "Running", startId: "s1", specHash: "v1:hash" });
         expect(await observe()).toEqual(running);
         expect([world.runs(instance), world.containers(instance)]).toEqual([true, 1]);
       });
@@ -140,7 +73,7 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
       it("goes on when nobody waits for it any more", async () => {
         const { start, after } = await begin();
         expect(await start("s1", {}, 0)).toEqual({ kind: "Starting", startId: "s1" });
-        expect(await after("Starting")).toEqual({ kind: "Running", startId: "s1", specHash: "v1:hash" });
+        expect(await after("Starting")).toMatchObject({ kind: "Running", startId: "s1", specHash: "v1:hash" });
       });
 
       it("that never becomes ready is given up at its deadline: a transient failure, and nothing runs", async () => {
@@ -176,8 +109,8 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         await start("s1", {}, 0);
         await begun();
         world.script(instance, "Works");
-        expect(await start("s2")).toEqual({ kind: "Running", startId: "s2", specHash: "v1:hash" });
-        expect(await start("s3", { specHash: "v1:other" })).toEqual({ kind: "Running", startId: "s3", specHash: "v1:other" });
+        expect(await start("s2")).toMatchObject({ kind: "Running", startId: "s2", specHash: "v1:hash" });
+        expect(await start("s3", { specHash: "v1:other" })).toMatchObject({ kind: "Running", startId: "s3", specHash: "v1:other" });
         expect(world.containers(instance)).toBe(3);
       });
 
@@ -185,7 +118,7 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         const { start, stop, exit, world, instance } = await begin();
         await start("s1");
         await stop();
-        expect(await start("s2", { specHash: "v1:other" })).toEqual({ kind: "Running", startId: "s2", specHash: "v1:other" });
+        expect(await start("s2", { specHash: "v1:other" })).toMatchObject({ kind: "Running", startId: "s2", specHash: "v1:other" });
         await exit(instance, 1);
         expect((await start("s3")).kind).toBe("Running");
         expect(world.containers(instance)).toBe(3);
@@ -205,7 +138,7 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         await start("s1");
         await exit(instance, 137);
         await start("s2");
-        expect(await observe()).toEqual({ kind: "Running", startId: "s2", specHash: "v1:hash" });
+        expect(await observe()).toMatchObject({ kind: "Running", startId: "s2", specHash: "v1:hash" });
       });
     });
 
@@ -256,6 +189,10 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
       });
     });
 
+    activityContract(begin);
+    orphanContract(begin);
+    memoryContract(begin);
+
     describe("the fence", () => {
       it("refuses every call of a lower epoch with LeaseLostError, and it changes nothing", async () => {
         const { start, stop, destroy, observe, world, instance } = await begin();
@@ -282,59 +219,6 @@ export function fleetContract(name: string, makeWorld: () => Promise<ContractWor
         expect(await world.run(world.fleet.observe(other, 1))).toMatchObject({ kind: "Unknown", failure: { class: "Misconfigured" } });
         expect((await world.run(world.fleet.destroy(other, 1))).kind).toBe("Unknown");
         expect((await observe()).kind).toBe("Running");
-      });
-    });
-
-    describe("a sandbox that lost its memory", () => {
-      it("goes on with a verified container as if nothing had happened", async () => {
-        const { start, observe, world, instance } = await begin();
-        await start("s1");
-        await world.loseMemory(instance);
-        expect(await observe()).toMatchObject({ kind: "Running", startId: "s1" });
-      });
-
-      it("refuses lower epochs and further starts as before", async () => {
-        const { start, destroy, observe, world, instance } = await begin();
-        await start("s1", {}, LONG_MS, 5);
-        await world.loseMemory(instance);
-        await expect(observe(4)).rejects.toThrow(LeaseLostError);
-        await destroy(5);
-        await world.loseMemory(instance);
-        expect((await start("s2", {}, LONG_MS, 5)).kind).toBe("Destroyed");
-      });
-
-      it("in the middle of a start never answers Running before the start is joined and verified", async () => {
-        const { startInVain, observe, world, instance } = await begin();
-        world.script(instance, "NeverReady");
-        await startInVain("s1", 0);
-        await world.loseMemory(instance);
-        expect((await observe()).kind).not.toBe("Running");
-        expect((await startInVain("s1")).kind).toBe("Failed");
-        expect(world.runs(instance)).toBe(false);
-      });
-
-      it("in the middle of a start that nobody joins gives it up at its deadline, once somebody looks", async () => {
-        const { startInVain, begun, after, world, instance, timeoutMs } = await begin();
-        world.script(instance, "NeverReady");
-        await startInVain("s1", 0);
-        await begun();
-        await world.loseMemory(instance);
-        await world.pass(timeoutMs);
-        const failure = { class: "Transient", reason: "StartTimeout" };
-        expect(await after("Unverified")).toMatchObject({ kind: "Failed", startId: "s1", failure });
-        expect(world.runs(instance)).toBe(false);
-      });
-
-      it("under a call leaves that call's outcome Unknown; the next look tells, and a stop ends the start", async () => {
-        const { begun, observe, stop, orderOf, world, instance } = await begin();
-        world.script(instance, "NeverReady");
-        const call = world.fleet.start(instance, 1, orderOf("s1"), LONG_MS);
-        await begun();
-        await world.loseMemory(instance);
-        expect(await world.run(call)).toMatchObject({ kind: "Unknown", failure: { class: "Uncertain" } });
-        expect((await observe()).kind).toBe("Unverified");
-        expect(await stop()).toMatchObject(CANCELLED);
-        expect(world.runs(instance)).toBe(false);
       });
     });
   });

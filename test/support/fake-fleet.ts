@@ -1,23 +1,15 @@
 /**
- * A small world of sandboxes behind the Fleet port: admission, operation, container and fence as `src/sandbox/protocol.ts` says, over a
- * clock that the test moves. Faults are scripted per workspace; everything that happened is counted.
+ * A small world of sandboxes behind the Fleet port, over a clock that the test moves. Faults are scripted per workspace; everything that happened is counted.
  *
  * Nothing here decides anything for the controller: what a sandbox knows becomes an observation through the product's own `interpret`.
  */
 import { createHash } from "node:crypto";
-import { type Fleet, LeaseLostError, type StartRequest } from "../../src/controller/fleet.ts";
+import { classify } from "../../src/controller/failure.ts";
+import { type Fleet, LeaseLostError, type OrphanOutcome, type StartRequest } from "../../src/controller/fleet.ts";
 import { interpret } from "../../src/controller/observation.ts";
-import {
-  type AdmissionState,
-  type Answer,
-  type OperationFailure,
-  START_CANCELLED,
-  START_DEADLINE,
-  type SandboxFacts,
-  type StartOperation,
-  type StartOrder,
-} from "../../src/sandbox/protocol.ts";
-import type { Instance, Instant, Observation } from "../../src/workspace.ts";
+import type { Answer } from "../../src/sandbox/protocol.ts";
+import type { Failure, Instance, Instant, Observation } from "../../src/workspace.ts";
+import { FakeSandbox, type SandboxName, within } from "./fake-sandbox.ts";
 
 export interface WorldClock {
   now(): Instant;
@@ -25,13 +17,15 @@ export interface WorldClock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-export type CallKind = "observe" | "start" | "stop" | "destroy";
+export type CallKind = "observe" | "start" | "stop" | "destroy" | "destroyOrphan";
 
 /**
  * - `Hangs`: never arrives, never answered. - `AnswerLost`: arrives and is done, and the answer never comes.
- * - `Breaks`: fails at once without having arrived. - `Late`: arrives only after `ms`.
+ * - `Breaks`: fails at once without having arrived. - `Fails`: arrives, is done, and the answer is an error.
+ * - `ResetByDeploy`: arrives, and a deploy resets the object a little later, in the middle of what takes longer.
+ * - `Late`: arrives only after `ms`.
  */
-export type Fault = "Hangs" | "AnswerLost" | "Breaks" | { readonly kind: "Late"; readonly ms: number };
+export type Fault = "Hangs" | "AnswerLost" | "Breaks" | "Fails" | "ResetByDeploy" | { readonly kind: "Late"; readonly ms: number };
 
 export type StartOutcome =
   | { readonly kind: "Ready" }
@@ -66,6 +60,8 @@ export interface Script {
   /** The first that fits a call is applied to it. */
   readonly faults: { readonly call: CallKind | "any"; readonly fault: Fault; times: number }[];
   refusesIncarnation: boolean;
+  /** The platform says for a while, so long after the container's start, that none runs. */
+  flaps: { readonly afterMs: number; readonly forMs: number } | null;
 }
 
 export interface Launch {
@@ -85,15 +81,27 @@ export interface Call {
 export interface RunningContainer {
   readonly uid: string;
   readonly sandboxId: string;
-  readonly startId: string;
+  readonly doId: string;
+  /** Null for a stranger. */
+  readonly startId: string | null;
   readonly env: Readonly<Record<string, string>>;
+  /** Null where nobody saw it begin. */
+  readonly startedTime: Instant | null;
 }
 
 const OBSERVE_TIMEOUT_MS = 5000;
 const ANSWER_TIMEOUT_MS = 5000;
 const STOP_GRACE_MS = 10_000;
 const DESTROY_TIMEOUT_MS = 20_000;
-const RUN_END_LIMIT_MS = 10_000;
+/** Less than any effect takes by default. */
+const DEPLOY_AFTER_MS = 100;
+
+const DO_ID = /^[0-9a-f]{64}$/;
+
+const NETWORK_LOST = "Network connection lost.";
+const RESET_BY_DEPLOY = "Durable Object reset because its code was updated.";
+const INTERNAL_ERROR = "internal error; reference = 0123456789";
+const LEASE_LOST = "A controller with a higher epoch is at work.";
 
 export class FakeWorld {
   readonly fleet: Fleet;
@@ -105,7 +113,10 @@ export class FakeWorld {
   maxStartsInFlight = 0;
   /** Called when a container starts, stops or fails. */
   onEvent: (uid: string) => void = () => {};
+  /** What a sandbox is answered that asks for its own workspace's row. */
+  hasRow: (uid: string) => Promise<boolean> = async () => false;
   readonly #clock: WorldClock;
+  /** By Durable Object id. */
   readonly #sandboxes = new Map<string, FakeSandbox>();
   readonly #scripts = new Map<string, Script>();
   readonly #maxContainers = new Map<string, number>();
@@ -115,13 +126,11 @@ export class FakeWorld {
     this.fleet = {
       identify,
       observe: (instance, epoch) => this.#ask("observe", instance, epoch, OBSERVE_TIMEOUT_MS, (sandbox) => sandbox.observe()),
-      start: (instance, epoch, request: StartRequest, waitMs) => {
-        const timeoutMs = waitMs + ANSWER_TIMEOUT_MS;
-        const order = { ...request, expiresTime: clock.now() + timeoutMs };
-        return this.#ask("start", instance, epoch, timeoutMs, (sandbox) => sandbox.start(order, waitMs));
-      },
+      start: (instance, epoch, request: StartRequest, waitMs) =>
+        this.#ask("start", instance, epoch, waitMs + ANSWER_TIMEOUT_MS, (sandbox) => sandbox.start(request, waitMs)),
       stop: (instance, epoch) => this.#ask("stop", instance, epoch, STOP_GRACE_MS + 10_000, (sandbox) => sandbox.stop(STOP_GRACE_MS)),
       destroy: (instance, epoch) => this.#ask("destroy", instance, epoch, DESTROY_TIMEOUT_MS, (sandbox) => sandbox.destroy()),
+      destroyOrphan: (doId, epoch) => this.#destroyOrphan(doId, epoch),
     };
   }
 
@@ -140,6 +149,11 @@ export class FakeWorld {
     return [...this.#sandboxes.values()].flatMap((sandbox) => sandbox.containerOrNone);
   }
 
+  /** What runs without an admission: strangers, and what outlived its stop or destroy. */
+  get unclaimedRunning(): readonly RunningContainer[] {
+    return [...this.#sandboxes.values()].filter((sandbox) => sandbox.isUnclaimed).flatMap((sandbox) => sandbox.containerOrNone);
+  }
+
   /** How many containers of the workspace ever ran at once. */
   maxContainersOf(uid: string): number {
     return this.#maxContainers.get(uid) ?? 0;
@@ -153,12 +167,22 @@ export class FakeWorld {
     return this.calls.filter((call) => call.uid === uid && (kind === undefined || call.kind === kind));
   }
 
-  sandbox(instance: Pick<Instance, "sandboxId">): FakeSandbox {
-    const { sandboxId } = instance;
-    const uid = sandboxId.slice(0, sandboxId.lastIndexOf("-"));
-    const known = this.#sandboxes.get(sandboxId) ?? new FakeSandbox(this, this.#clock, uid, sandboxId);
-    this.#sandboxes.set(sandboxId, known);
-    return known;
+  sandbox({ sandboxId }: Pick<Instance, "sandboxId">): FakeSandbox {
+    return this.#sandbox({ doId: doIdOf(sandboxId), sandboxId, uid: uidOf(sandboxId) });
+  }
+
+  /** A container behind the controller's back. By its object's id alone, the sandbox has no name that anybody knows. */
+  startStranger(where: { readonly doId: string } | { readonly sandboxId: string }): FakeSandbox {
+    const sandbox = "sandboxId" in where ? this.sandbox(where) : this.#sandbox({ ...where, sandboxId: where.doId, uid: where.doId });
+    sandbox.startUnseen();
+    return sandbox;
+  }
+
+  /** A user's traffic to the workspace, now; whether it reached a container. */
+  use(uid: string): boolean {
+    return this.sandboxesOf(uid)
+      .map((sandbox) => sandbox.use())
+      .includes(true);
   }
 
   sandboxesOf(uid: string): readonly FakeSandbox[] {
@@ -177,6 +201,12 @@ export class FakeWorld {
     for (const [uid, containers] of counts) this.#maxContainers.set(uid, Math.max(this.maxContainersOf(uid), containers.length));
   }
 
+  #sandbox(name: SandboxName): FakeSandbox {
+    const known = this.#sandboxes.get(name.doId) ?? new FakeSandbox(this, this.#clock, name);
+    this.#sandboxes.set(name.doId, known);
+    return known;
+  }
+
   async #ask(
     kind: CallKind,
     instance: Instance,
@@ -185,275 +215,52 @@ export class FakeWorld {
     work: (sandbox: FakeSandbox) => Promise<Answer>,
   ): Promise<Observation> {
     const sandbox = this.sandbox(instance);
-    this.calls.push({ kind, uid: sandbox.uid, epoch, time: this.#clock.now() });
-    const script = this.script(sandbox.uid);
-    const fault = takeFault(script, kind);
-    if (fault === "Breaks") return unknown("Network connection lost.");
-    const arrive = async (): Promise<Answer | typeof BROKEN> => {
-      await this.#clock.sleep(typeof fault === "object" && fault !== null ? fault.ms : script.latencyMs);
-      const refusal = script.refusesIncarnation ? "OtherIncarnation" : sandbox.passFence(epoch, instance.incarnation);
-      return refusal === null ? await whileRemembered(sandbox.memory, work(sandbox)) : { accepted: false, refusal, facts: sandbox.facts() };
-    };
-    const call = fault === "Hangs" ? never<Answer>() : arrive();
-    const answer = await this.#within(timeoutMs, fault === "AnswerLost" ? call.then(() => never<Answer>()) : call);
-    if (answer === BROKEN) return unknown("Network connection lost.");
-    if (answer === null) return unknown(`The sandbox did not answer within ${timeoutMs} ms.`);
-    if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError("A controller with a higher epoch is at work.");
+    const expiresTime = this.#clock.now() + timeoutMs;
+    const reply = await this.#call(kind, sandbox, epoch, timeoutMs, async () => {
+      const { refusesIncarnation } = this.script(sandbox.uid);
+      const refusal = refusesIncarnation ? "OtherIncarnation" : sandbox.passFence(epoch, instance.incarnation, expiresTime);
+      return refusal === null ? work(sandbox) : { accepted: false, refusal, facts: sandbox.facts() };
+    });
+    if ("error" in reply) return { kind: "Unknown", failure: uncertain(reply.error) };
+    const { answer } = reply;
+    if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
     if (!answer.accepted && answer.refusal === "OtherIncarnation") return OTHER_INCARNATION;
     return interpret(answer.facts);
   }
 
-  async #within<T>(ms: number, work: Promise<T>): Promise<T | null> {
-    return await within(this.#clock, ms, work);
-  }
-}
-
-type AbortCause = "Stopped" | "Destroyed" | "Superseded" | "Deadline";
-
-/** One start operation in the memory of a sandbox. */
-interface Run {
-  readonly startId: string;
-  readonly deadlineTime: Instant;
-  readonly aborted: AbortController;
-  /** Aborted when the container ends by itself. */
-  readonly ended: AbortController;
-  done: Promise<void>;
-}
-
-export class FakeSandbox {
-  readonly uid: string;
-  readonly sandboxId: string;
-  readonly #world: FakeWorld;
-  readonly #clock: WorldClock;
-  #fence: { readonly epoch: number; readonly incarnation: number } | null = null;
-  #admission: { readonly state: AdmissionState; readonly startId: string | null } = { state: "None", startId: null };
-  #operation: StartOperation | null = null;
-  #container: RunningContainer | null = null;
-  #exit: SandboxFacts["exit"] = null;
-  #run: Run | null = null;
-  #memory = new AbortController();
-
-  constructor(world: FakeWorld, clock: WorldClock, uid: string, sandboxId: string) {
-    this.#world = world;
-    this.#clock = clock;
-    this.uid = uid;
-    this.sandboxId = sandboxId;
+  async #destroyOrphan(doId: string, epoch: number): Promise<OrphanOutcome> {
+    if (!DO_ID.test(doId)) return { kind: "Unknown", failure: uncertain("Invalid Durable Object ID: must be 64 hex digits") };
+    const sandbox = this.#sandbox({ doId, sandboxId: doId, uid: doId });
+    const expiresTime = this.#clock.now() + DESTROY_TIMEOUT_MS;
+    const reply = await this.#call("destroyOrphan", sandbox, epoch, DESTROY_TIMEOUT_MS, () => sandbox.destroyOrphan(epoch, expiresTime));
+    if ("error" in reply) return { kind: "Unknown", failure: uncertain(reply.error) };
+    if (reply.answer === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
+    if (reply.answer === "Expired") return { kind: "Unknown", failure: uncertain("The order arrived too late.") };
+    return { kind: reply.answer };
   }
 
-  get containerOrNone(): readonly RunningContainer[] {
-    return this.#container === null ? [] : [this.#container];
-  }
-
-  /** A start is under way from its acceptance until its outcome, and while a container runs that no outcome vouches for. */
-  get isStarting(): boolean {
-    const isUnsettled = this.#operation?.state === "InProgress" || this.#operation?.state === "Interrupted";
-    return this.#run !== null || (isUnsettled && this.#container !== null);
-  }
-
-  get highestEpoch(): number {
-    return this.#fence?.epoch ?? 0;
-  }
-
-  /** Aborted when what is in memory now is gone. */
-  get memory(): AbortSignal {
-    return this.#memory.signal;
-  }
-
-  passFence(epoch: number, incarnation: number): "StaleEpoch" | "OtherIncarnation" | null {
-    if (this.#fence !== null && incarnation !== this.#fence.incarnation) return "OtherIncarnation";
-    if (this.#fence !== null && epoch < this.#fence.epoch) return "StaleEpoch";
-    this.#fence = { epoch, incarnation };
-    return null;
-  }
-
-  facts(): SandboxFacts {
-    return { running: this.#container !== null, admission: this.#admission.state, operation: this.#operation, exit: this.#exit };
-  }
-
-  async observe(): Promise<Answer> {
-    this.#settle();
-    return { accepted: true, facts: this.facts() };
-  }
-
-  async start(order: StartOrder, waitMs: number): Promise<Answer> {
-    if (this.#admission.state === "Destroyed") return { accepted: false, refusal: "Destroyed", facts: this.facts() };
-    if (this.#clock.now() > order.expiresTime) return { accepted: false, refusal: "Expired", facts: this.facts() };
-    this.#settle();
-    await within(this.#clock, waitMs, this.#begin(order));
-    return { accepted: true, facts: this.facts() };
-  }
-
-  async stop(graceMs: number): Promise<Answer> {
-    this.#revoke();
-    const admission = this.#admission;
-    const isSuperseded = () => this.#admission !== admission;
-    if (this.#run === null) await this.#endGracefully(graceMs);
-    else await within(this.#clock, RUN_END_LIMIT_MS, this.#abort("Stopped"));
-    if (!isSuperseded()) {
-      this.#kill();
-      this.#settle();
-    }
-    return { accepted: true, facts: this.facts() };
-  }
-
-  async destroy(): Promise<Answer> {
-    this.#admission = { ...this.#admission, state: "Destroyed" };
-    const ended = this.#abort("Destroyed");
-    await this.#clock.sleep(this.#script.destroyMs);
-    this.#kill();
-    await within(this.#clock, RUN_END_LIMIT_MS, ended);
-    this.#settle();
-    return { accepted: true, facts: this.facts() };
-  }
-
-  /** As an eviction or a deploy: the container goes on; what was in memory is gone, and breaks the calls under way. */
-  loseMemory(): void {
-    this.#memory.abort();
-    this.#memory = new AbortController();
-    this.#run = null;
-    this.#world.measure();
-  }
-
-  exit(code: number | null): void {
-    if (this.#container === null) return;
-    if (this.#run?.startId === this.#container.startId) this.#run.ended.abort();
-    this.#end(code);
-    this.#world.onEvent(this.uid);
-  }
-
-  get #script(): Script {
-    return this.#world.script(this.uid);
-  }
-
-  #begin(order: StartRequest): Promise<void> {
-    if (this.#run?.startId === order.startId) return this.#run.done;
-    const known = this.#operation?.startId === order.startId ? this.#operation : null;
-    if (known !== null && known.state !== "Interrupted") return Promise.resolve();
-    const { startId, specHash } = order;
-    const startedTime = known?.startedTime ?? this.#clock.now();
-    const deadlineTime = known?.deadlineTime ?? startedTime + order.timeoutMs;
-    const previous = this.#abort("Superseded");
-    this.#admission = { state: "Admitted", startId };
-    this.#operation = { startId, state: "InProgress", specHash, startedTime, deadlineTime, failure: null };
-    const run: Run = {
-      startId,
-      deadlineTime,
-      aborted: new AbortController(),
-      ended: new AbortController(),
-      done: Promise.resolve(),
+  async #call<T>(kind: CallKind, sandbox: FakeSandbox, epoch: number, timeoutMs: number, work: () => Promise<T>): Promise<Reply<T>> {
+    this.calls.push({ kind, uid: sandbox.uid, epoch, time: this.#clock.now() });
+    const script = this.script(sandbox.uid);
+    const fault = takeFault(script, kind);
+    if (fault === "Breaks") return { error: NETWORK_LOST };
+    const arrive = async (): Promise<Reply<T>> => {
+      await this.#clock.sleep(typeof fault === "object" && fault !== null ? fault.ms : script.latencyMs);
+      const reply = whileRemembered(sandbox.memory, work());
+      if (fault !== "ResetByDeploy") return reply;
+      await this.#clock.sleep(DEPLOY_AFTER_MS);
+      sandbox.loseMemory();
+      return { error: RESET_BY_DEPLOY };
     };
-    this.#run = run;
-    run.done = this.#perform(run, order, previous);
-    this.#world.measure();
-    return run.done;
-  }
-
-  #abort(cause: AbortCause): Promise<void> {
-    this.#run?.aborted.abort(cause);
-    return this.#run?.done ?? Promise.resolve();
-  }
-
-  async #perform(run: Run, order: StartRequest, previous: Promise<void>): Promise<void> {
-    await previous;
-    const failure = await this.#launch(run, order);
-    if (this.#run !== run) return;
-    if (failure === null) this.#operation = this.#operation && { ...this.#operation, state: "Succeeded" };
-    else this.#giveUp(run, failure);
-    this.#run = null;
-    this.#world.measure();
-    this.#world.onEvent(this.uid);
-    if (failure === null) void this.#exitLater();
-  }
-
-  async #launch(run: Run, order: StartRequest): Promise<OperationFailure | null> {
-    if (run.aborted.signal.aborted || this.#clock.now() >= run.deadlineTime) return CANCELLED;
-    if (this.#container !== null && this.#container.startId !== order.startId && !this.#kill()) {
-      return failureOf("the container of an earlier start could not be removed");
-    }
-    const outcome = this.#script.outcome(this.#world.launchesOf(this.uid).length + 1);
-    if (this.#container === null) {
-      const { uid, sandboxId } = this;
-      this.#world.launches.push({ uid, sandboxId, startId: order.startId, time: this.#clock.now() });
-      if (outcome.kind !== "Refused") {
-        this.#container = { uid, sandboxId, startId: order.startId, env: order.env };
-        this.#exit = null;
-      }
-      this.#world.measure();
-    }
-    const leftMs = run.deadlineTime - this.#clock.now();
-    const neededMs = outcome.kind === "NeverReady" ? Number.POSITIVE_INFINITY : this.#script.startMs;
-    await this.#clock.sleep(Math.min(leftMs, neededMs), AbortSignal.any([run.aborted.signal, run.ended.signal]));
-    if (run.aborted.signal.aborted) return CANCELLED;
-    if (run.ended.signal.aborted) return failureOf("the container ended before it was ready");
-    if (neededMs > leftMs) return failureOf("The start did not become ready in time.");
-    if (outcome.kind === "Refused") return failureOf(outcome.message, outcome.retryAfterMs);
-    if (outcome.kind === "Fails") return failureOf(outcome.message);
-    return null;
-  }
-
-  #giveUp(run: Run, failure: OperationFailure): void {
-    this.#revoke();
-    this.#kill();
-    const isLate = this.#clock.now() >= run.deadlineTime && !run.aborted.signal.aborted;
-    this.#operation = this.#operation && { ...this.#operation, state: isLate ? "TimedOut" : "Failed", failure };
-  }
-
-  async #exitLater(): Promise<void> {
-    const { exits } = this.#script;
-    const container = this.#container;
-    if (exits === null) return;
-    if (exits.afterMs > 0) await this.#clock.sleep(exits.afterMs);
-    if (this.#container === container) this.exit(exits.code);
-  }
-
-  #settle(): void {
-    const operation = this.#operation;
-    if (operation === null || (operation.state !== "InProgress" && operation.state !== "Interrupted")) return;
-    if (this.#run !== null) return;
-    const isExpired = this.#clock.now() >= operation.deadlineTime;
-    const isResumable = this.#admission.state === "Admitted" && this.#admission.startId === operation.startId;
-    if (isResumable && !isExpired) {
-      this.#operation = { ...operation, state: "Interrupted" };
-      return;
-    }
-    const isLate = isExpired && isResumable;
-    const code = isLate ? START_DEADLINE : START_CANCELLED;
-    const failure = { ...failureOf("the sandbox was reset while the start was under way"), code };
-    this.#operation = { ...operation, state: isLate ? "TimedOut" : "Failed", failure };
-    this.#revoke();
-    this.#kill();
-    this.#world.measure();
-  }
-
-  #revoke(): void {
-    if (this.#admission.state === "Admitted") this.#admission = { ...this.#admission, state: "Revoked" };
-  }
-
-  async #endGracefully(graceMs: number): Promise<void> {
-    const container = this.#container;
-    if (container === null) return;
-    const { stopMs } = this.#script;
-    await this.#clock.sleep(Math.min(stopMs ?? graceMs, graceMs));
-    if (this.#container === container && stopMs !== null && stopMs <= graceMs) this.exit(143);
-  }
-
-  /** Whether nothing runs any more. */
-  #kill(): boolean {
-    if (this.#container === null) return true;
-    if (this.#script.deafKills > 0) {
-      this.#script.deafKills -= 1;
-      return false;
-    }
-    this.#end(137);
-    return true;
-  }
-
-  #end(code: number | null): void {
-    this.#container = null;
-    this.#exit = { code, time: this.#clock.now() };
-    this.#world.measure();
+    const call = fault === "Hangs" ? never<Reply<T>>() : arrive();
+    const reply = await within(this.#clock, timeoutMs, fault === "AnswerLost" ? call.then(() => never<Reply<T>>()) : call);
+    if (reply === null) return { error: `The sandbox did not answer within ${timeoutMs} ms.` };
+    return fault === "Fails" ? { error: INTERNAL_ERROR } : reply;
   }
 }
+
+/** What a call comes to: an answer, or the text of an error. */
+type Reply<T> = { readonly answer: T } | { readonly error: string };
 
 function newScript(): Script {
   return {
@@ -466,12 +273,21 @@ function newScript(): Script {
     latencyMs: 5,
     faults: [],
     refusesIncarnation: false,
+    flaps: null,
   };
 }
 
 function identify(uid: string, incarnation: number): Instance {
   const sandboxId = `${uid}-${incarnation}`;
-  return { sandboxId, incarnation, doId: createHash("sha256").update(sandboxId).digest("hex") };
+  return { sandboxId, incarnation, doId: doIdOf(sandboxId), running: true, destroyRequested: false, adopted: false };
+}
+
+function doIdOf(sandboxId: string): string {
+  return createHash("sha256").update(sandboxId).digest("hex");
+}
+
+function uidOf(sandboxId: string): string {
+  return sandboxId.includes("-") ? sandboxId.slice(0, sandboxId.lastIndexOf("-")) : sandboxId;
 }
 
 function takeFault(script: Script, kind: CallKind): Fault | null {
@@ -481,42 +297,27 @@ function takeFault(script: Script, kind: CallKind): Fault | null {
   return found.fault;
 }
 
-function failureOf(message: string, retryAfterMs: number | null = null): OperationFailure {
-  return { messages: [message], code: null, exitCode: null, retryAfterMs };
-}
-
 const OTHER_INCARNATION: Observation = {
   kind: "Unknown",
   failure: { class: "Misconfigured", reason: "Misconfigured", message: "The sandbox belongs to another incarnation." },
 };
 
-const CANCELLED: OperationFailure = { ...failureOf("The start was cancelled."), code: START_CANCELLED };
-
-function unknown(message: string): Observation {
-  return { kind: "Unknown", failure: { class: "Uncertain", reason: "StartFailed", message } };
+function uncertain(message: string): Failure {
+  return { ...classify({ messages: [message], code: null, retryAfterMs: null }), class: "Uncertain" };
 }
 
 function never<T>(): Promise<T> {
   return new Promise<T>(() => {});
 }
 
-const BROKEN = "Broken";
-
 /** A call breaks when the memory that it works in is lost. */
-function whileRemembered(memory: AbortSignal, work: Promise<Answer>): Promise<Answer | typeof BROKEN> {
-  const lost = new Promise<typeof BROKEN>((resolve) => {
-    memory.addEventListener("abort", () => resolve(BROKEN));
+function whileRemembered<T>(memory: AbortSignal, work: Promise<T>): Promise<Reply<T>> {
+  const lost = new Promise<Reply<T>>((resolve) => {
+    memory.addEventListener("abort", () => resolve({ error: NETWORK_LOST }));
   });
-  return Promise.race([work, lost]);
-}
-
-/** Null where the work is not done in time. */
-async function within<T>(clock: WorldClock, ms: number, work: Promise<T>): Promise<T | null> {
-  const ended = new AbortController();
-  const timeout = clock.sleep(ms, ended.signal).then(() => null);
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    ended.abort();
-  }
+  const done = work.then(
+    (answer): Reply<T> => ({ answer }),
+    (error: unknown): Reply<T> => ({ error: error instanceof Error ? error.message : String(error) }),
+  );
+  return Promise.race([done, lost]);
 }

@@ -14,6 +14,7 @@ export function show(action: Action): string {
  */
 export function showConclusion(conclusion: Conclusion, now: Instant = NOW): string {
   const { status, failures, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime, laneReleased, brake } = conclusion;
+  const { idleTime } = conclusion;
   const parts = [
     status.phase,
     showConditions(conclusion),
@@ -22,11 +23,17 @@ export function showConclusion(conclusion: Conclusion, now: Instant = NOW): stri
     nextRetryTime !== null && `retry ${offset(nextRetryTime, now)}`,
     readyTime !== null && `ready ${offset(readyTime, now)}`,
     queuedTime !== null && `queued ${offset(queuedTime, now)}`,
+    idleTime !== null && `idle ${offset(idleTime, now)}`,
     unreachableTime !== null && `unreachable ${offset(unreachableTime, now)}`,
     laneReleased && "lane released",
     brake !== null && `brake ${brake.retryAfterMs === null ? "by count" : `${brake.retryAfterMs / 1000}s`}`,
   ];
   return parts.filter((part) => part !== false).join(" | ");
+}
+
+/** For example `Warning ContainerExited: The container exited with code 137.`; `-` for none. */
+export function showEvent({ event }: Pick<Conclusion, "event">): string {
+  return event === null ? "-" : `${event.type} ${event.reason}${event.message === "" ? "" : `: ${event.message}`}`;
 }
 
 /** Ready in any case; of the others those that hold. */

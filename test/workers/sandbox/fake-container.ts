@@ -6,6 +6,8 @@ import { serve, type ServerScript } from "./fake-server.ts";
 export interface Script extends ServerScript {
   /** So many starts get no instance. */
   refusals: number;
+  /** What the platform says then. */
+  refusalText: string;
   /** From the start until the server listens; null: never. */
   listensAfterMs: number | null;
   /** The container exits by itself so long after its start. */
@@ -29,6 +31,7 @@ const PING_HOST = "ping";
 export class Machine {
   readonly script: Script = {
     refusals: 0,
+    refusalText: NO_INSTANCE,
     listensAfterMs: 0,
     exits: null,
     destroy: "Works",
@@ -37,6 +40,7 @@ export class Machine {
     network: "Works",
     diesOn: null,
     mkdir: "Works",
+    holdsCommands: false,
   };
   running = false;
   listensTime = Infinity;
@@ -51,6 +55,13 @@ export class Machine {
   readonly sockets = new Set<WebSocket>();
   /** Of the object that looks now; an earlier one is gone. */
   onEnd: ((error: Error | undefined) => void) | null = null;
+
+  /** A container runs that no object of these tests started. */
+  startUnseen(): void {
+    this.running = true;
+    this.containers += 1;
+    this.listensTime = this.script.listensAfterMs === null ? Infinity : 0;
+  }
 
   end(code: number | null, message?: string): void {
     if (!this.running) return;
@@ -100,7 +111,7 @@ class FakeContainer {
     const { refusals, listensAfterMs, exits } = machine.script;
     if (refusals > 0) {
       machine.script.refusals -= 1;
-      setTimeout(() => machine.end(null, NO_INSTANCE), 1);
+      setTimeout(() => machine.end(null, machine.script.refusalText), 1);
       return;
     }
     machine.containers += 1;

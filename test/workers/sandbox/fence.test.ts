@@ -46,11 +46,39 @@ test("the highest epoch survives the object's memory", async () => {
 
 test("an order that arrives after its caller has given up admits nothing", async () => {
   const { stub, machine } = newSandbox();
-  const late = order({ expiresTime: Date.now() - 1 });
-  expect(await stub.startWorkspace(FENCE, late, LONG_WAIT_MS)).toMatchObject({
+  expect(await stub.startWorkspace(late(), order(), LONG_WAIT_MS)).toMatchObject({
     accepted: false,
     refusal: "Expired",
     facts: { admission: "None", running: false },
   });
   expect(machine.starts).toBe(0);
 });
+
+/** The retry of the stop was done, another start admitted; then the first one arrives. */
+describe("an order to end the container that arrives after its caller has given up", () => {
+  test.each(["stopWorkspace", "destroyWorkspace"] as const)("leaves it running: %s", async (end) => {
+    const { stub, machine } = newSandbox();
+    await stub.startWorkspace(FENCE, order(), LONG_WAIT_MS);
+    const answer = end === "stopWorkspace" ? await stub.stopWorkspace(late(), 0) : await stub.destroyWorkspace(late());
+    expect(answer).toMatchObject({ accepted: false, refusal: "Expired", facts: { admission: "Admitted", running: true } });
+    expect(machine.running).toBe(true);
+  });
+
+  test("leaves an orphan running", async () => {
+    const { stub, machine } = newSandbox();
+    await stub.startWorkspace(FENCE, order(), LONG_WAIT_MS);
+    expect(await stub.destroyOrphan(FENCE.epoch, Date.now() - 1)).toBe("Expired");
+    expect(machine.running).toBe(true);
+  });
+});
+
+test("an order that arrives in time is done", async () => {
+  const { stub, machine } = newSandbox();
+  await stub.startWorkspace(FENCE, order(), LONG_WAIT_MS);
+  await stub.stopWorkspace({ ...FENCE, expiresTime: Date.now() + 60_000 }, 0);
+  expect(machine.running).toBe(false);
+});
+
+function late() {
+  return { ...FENCE, expiresTime: Date.now() - 1 };
+}

@@ -3,6 +3,7 @@ import { Ledger } from "../../../src/sandbox/ledger.ts";
 import { StartGate } from "../../../src/sandbox/start-gate.ts";
 import { type StartEffects, StartOperations } from "../../../src/sandbox/start-operations.ts";
 import type { Teardown } from "../../../src/sandbox/teardown.ts";
+import { ContainerWatch } from "../../../src/sandbox/container-watch.ts";
 import { bindings, FENCE, loseMemory, LONG_WAIT_MS, newSandbox, order, pause, rejectionOf, runningSandbox, until } from "./support.ts";
 
 describe("an object that lost its memory", () => {
@@ -48,6 +49,27 @@ describe("an object that lost its memory", () => {
     expect(ledger.record).toMatchObject({ operation: { state: "InProgress" }, exit: null });
   });
 
+  test("does not take the end of the container that a start is replacing for its own", async () => {
+    const stored = {
+      fence: null,
+      operation: { startId: "start-2", state: "InProgress", specHash: "h", startedTime: 1, deadlineTime: 9e15, failure: null },
+      container: { startId: "start-1", startedTime: 1 },
+      exit: null,
+    };
+    const ledger = new Ledger({ get: () => stored, put: () => {} } as unknown as SyncKvStorage);
+    const watch = new ContainerWatch({ running: false } as Container, ledger, () => {});
+    watch.reconcile();
+    expect(ledger.record).toMatchObject({ container: null, exit: null });
+  });
+
+  test("takes an exit that an older version recorded for none that the platform wished for", () => {
+    const recorded = (exit: object | null) =>
+      new Ledger({ get: () => (exit === null ? undefined : { exit }), put: () => {} } as unknown as SyncKvStorage).record.exit;
+    expect(recorded({ code: 137, time: 1 })).toEqual({ code: 137, time: 1, signalled: false });
+    expect(recorded({ code: 143, time: 1, signalled: true })).toEqual({ code: 143, time: 1, signalled: true });
+    expect(recorded(null)).toBeNull();
+  });
+
   test("resumes a start whose container never came with one container", async () => {
     const subject = newSandbox({ refusals: 1 });
     const begun = subject.stub.startWorkspace(FENCE, order(), LONG_WAIT_MS).catch(() => {});
@@ -91,7 +113,7 @@ describe("an object that lost its memory", () => {
     await lost;
     subject.machine.running = false;
     const stub = await loseMemory(subject);
-    expect((await stub.observeWorkspace(FENCE)).facts).toMatchObject({ running: false, exit: { code: null } });
+    expect((await stub.observeWorkspace(FENCE)).facts).toMatchObject({ running: false, exit: { code: null, signalled: false } });
   });
 
   test("sees the end of a container that it did not start", async () => {

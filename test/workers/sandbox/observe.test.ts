@@ -54,7 +54,7 @@ test("observing an object that was never used reports that nothing was admitted,
   const { stub, machine } = newSandbox();
   expect(await stub.observeWorkspace(FENCE)).toEqual({
     accepted: true,
-    facts: { running: false, admission: "None", operation: null, exit: null },
+    facts: { running: false, admission: "None", operation: null, exit: null, startedTime: null, activityTime: null },
   });
   expect([machine.starts, machine.requests.length]).toEqual([0, 0]);
 });
@@ -68,6 +68,18 @@ test.for([0, 1, 137])("an exit with code %i is recorded until the next start", a
   expect(facts.exit?.time).toBeGreaterThanOrEqual(before);
   const next = await subject.stub.startWorkspace(FENCE, order({ startId: "start-2" }), LONG_WAIT_MS);
   expect(next.facts).toMatchObject({ running: true, exit: null });
+});
+
+test.for<[string, { readonly code: number | null; readonly signalled: boolean }]>([
+  ["Container exited with unexpected exit code: 143", { code: 143, signalled: false }],
+  ["Runtime signalled the container to exit: 143", { code: 143, signalled: true }],
+  ["Runtime signalled the container to exit due to a new version rollout: 0", { code: 0, signalled: true }],
+  ["Network connection lost.", { code: null, signalled: false }],
+])("an end by itself and one that the platform wished for are told apart: %s", async ([message, exit]) => {
+  const subject = await runningSandbox();
+  await endContainer(subject, null, message);
+  const { facts } = await subject.stub.observeWorkspace(FENCE);
+  expect(facts).toMatchObject({ running: false, exit });
 });
 
 test.for(TRANSPORTS)("a container that dies under a call is not started again by what the SDK does next, over %s", async (transport) => {

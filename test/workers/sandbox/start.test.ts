@@ -52,6 +52,19 @@ describe("a start", () => {
     expect(machine.starts).toBe(starts);
   });
 
+  test.for([
+    ["you are requesting too many containers per second", "RateLimited"],
+    ["Maximum number of running container instances exceeded. Try again later", "Capacity"],
+    ["LOCATION_SURPASSED_BASE_LIMITS", "Capacity"],
+    ["no container application assigned", "Misconfigured"],
+    ["No such image available named app", "Permanent"],
+  ] as const)("fails as what the platform says: %s", async ([refusalText, expected]) => {
+    const { stub, machine } = newSandbox({ refusals: Infinity, refusalText });
+    const { facts } = await stub.startWorkspace(FENCE, order({ timeoutMs: 3_000 }), LONG_WAIT_MS);
+    expect(interpret(facts)).toMatchObject({ kind: "Failed", failure: { class: expected } });
+    expect([machine.containers, machine.running]).toEqual([0, false]);
+  });
+
   test.for([0, 3])("fails with the exit code where the container exits with %i before it listens", async (code) => {
     const { stub, machine } = newSandbox({ listensAfterMs: null, exits: { afterMs: 50, code } });
     const { facts } = await stub.startWorkspace(FENCE, order(), LONG_WAIT_MS);

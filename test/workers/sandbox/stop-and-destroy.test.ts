@@ -1,4 +1,3 @@
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import {
   FENCE,
@@ -8,9 +7,9 @@ import {
   order,
   pause,
   runningSandbox,
+  runScheduledVerification,
   SEVERAL_TRIES_MS,
   until,
-  type Subject,
 } from "./support.ts";
 
 describe("stop", () => {
@@ -46,7 +45,7 @@ describe("stop", () => {
   test("of a workspace that never ran changes nothing", async () => {
     const { stub } = newSandbox();
     const { facts } = await stub.stopWorkspace(FENCE, 1_000);
-    expect(facts).toEqual({ running: false, admission: "None", operation: null, exit: null });
+    expect(facts).toEqual({ running: false, admission: "None", operation: null, exit: null, startedTime: null, activityTime: null });
   });
 
   test("says so where the container lives on", async () => {
@@ -69,7 +68,7 @@ describe("destroy", () => {
   test("of a workspace that never ran starts nothing and is final", async () => {
     const { stub, machine } = newSandbox();
     const { facts } = await stub.destroyWorkspace(FENCE);
-    expect(facts).toEqual({ running: false, admission: "Destroyed", operation: null, exit: null });
+    expect(facts).toEqual({ running: false, admission: "Destroyed", operation: null, exit: null, startedTime: null, activityTime: null });
     expect(machine.starts).toBe(0);
   });
 
@@ -95,7 +94,7 @@ describe("destroy", () => {
     expect(facts).toMatchObject({ running: true, admission: "Destroyed" });
     machine.script.destroy = "Works";
     await runScheduledVerification(subject);
-    expect(machine.running).toBe(false);
+    await until(() => !machine.running);
     expect((await stub.observeWorkspace(FENCE)).facts).toMatchObject({ running: false, exit: { code: 137 } });
   });
 
@@ -140,11 +139,3 @@ test("the SDK's own destroy, called by a user, ends the container but not the wo
   expect(facts).toMatchObject({ running: true, operation: { state: "Succeeded" } });
   expect(machine.starts).toBe(2);
 });
-
-async function runScheduledVerification({ stub }: Subject): Promise<void> {
-  await runInDurableObject(stub, (_instance, state) => {
-    const { rowsWritten } = state.storage.sql.exec("UPDATE container_schedules SET time = 0 WHERE callback = 'verifyWorkspaceDestroyed'");
-    if (rowsWritten === 0) throw new Error("no verification is scheduled");
-  });
-  await runDurableObjectAlarm(stub);
-}

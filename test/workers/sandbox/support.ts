@@ -1,5 +1,5 @@
 /** What the tests of the sandbox share: addressing objects, orders and fences. */
-import { runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import type { Fence, StartOrder } from "../../../src/sandbox/protocol.ts";
 import { machineOf, type Machine, type Script } from "./fake-container.ts";
@@ -42,11 +42,11 @@ export function order(change: Partial<StartOrder> = {}): StartOrder {
   return {
     startId: "start-1",
     workspaceUid: "uid-1",
-    expiresTime: Number.MAX_SAFE_INTEGER,
     timeoutMs: 20_000,
     directory: "/workspace",
     env: { NODE_ENV: "test" },
     specHash: "hash-1",
+    adopt: false,
     ...change,
   };
 }
@@ -80,9 +80,9 @@ export async function runningSandbox(script: Partial<Script> = {}, transport: Tr
 export const SEVERAL_TRIES_MS = 1_000;
 
 /** The container ends by itself. Its monitor belongs to the object, and so must the event. */
-export async function endContainer({ stub, machine }: Ending, code: number): Promise<void> {
+export async function endContainer({ stub, machine }: Ending, code: number | null, message?: string): Promise<void> {
   await runInDurableObject(stub as DurableObjectStub, async () => {
-    machine.end(code);
+    machine.end(code, message);
     await pause(1);
   });
 }
@@ -91,6 +91,26 @@ export async function endContainer({ stub, machine }: Ending, code: number): Pro
 export async function loseMemory({ stub, name }: Subject): Promise<DurableObjectStub<FencedSandbox>> {
   await runInDurableObject(stub, (_instance, state) => state.abort("memory lost")).catch(() => {});
   return bindings.FENCED.getByName(name);
+}
+
+/** The look that a destroy leaves behind for later is taken now; by the platform, where it is about to call the object's alarm itself. */
+export async function runScheduledVerification({ stub }: Subject): Promise<void> {
+  await runInDurableObject(stub, (_instance, state) => {
+    const { rowsWritten } = state.storage.sql.exec("UPDATE container_schedules SET time = 0 WHERE callback = 'verifyWorkspaceDestroyed'");
+    if (rowsWritten === 0) throw new Error("no verification is scheduled");
+  });
+  await runDurableObjectAlarm(stub);
+}
+
+/** D1 answers the object nothing any more. */
+export async function withBrokenD1({ stub }: Subject): Promise<void> {
+  const first = async () => {
+    throw new Error("D1_ERROR: Network connection lost.");
+  };
+  const prepare = () => ({ bind: () => ({ first }) });
+  await runInDurableObject(stub, (instance) => {
+    Object.defineProperty(instance, "env", { value: { DB: { prepare } } });
+  });
 }
 
 /** What a call was rejected with. (`expect(…).rejects` attaches to an RPC promise twice and leaves one rejection unhandled.) */
