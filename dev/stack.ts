@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Engine, EngineEvent } from "./engine/contract.ts";
+import type { Engine, EngineEvent, EngineOptions } from "./engine/contract.ts";
 import { startEngine } from "./engine/engine.ts";
 import type { Faults } from "./engine/faults.ts";
 import { sandboxProgram } from "./sandbox-server/program.ts";
@@ -45,14 +45,16 @@ const READY_TIMEOUT_MS = 120_000;
 export async function startStack(options: StackOptions): Promise<Stack> {
   const persistDirectory = join(options.directory, "state");
   const port = options.port === 0 ? await freePort() : options.port;
-  let engine = await startLocalEngine(options);
+  // The next engine has to be found where this one was.
+  const inventoryPort = await freePort();
+  let engine = await startLocalEngine({ ...options, inventoryPort });
   applyMigrations(persistDirectory);
   const worker = startWranglerDev({
     port,
     persistDirectory,
     logFile: join(options.directory, "worker.log"),
     engine,
-    variables: { API_TOKENS: localTokens(LOCAL_TOKENS), ...options.variables },
+    variables: { API_TOKENS: localTokens(LOCAL_TOKENS), ...platformVariables(engine), ...options.variables },
   });
   const stack: Stack = {
     get engine() {
@@ -62,7 +64,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     worker,
     async replaceEngine(changes) {
       await engine.close();
-      engine = await startLocalEngine({ ...options, ...changes });
+      engine = await startLocalEngine({ ...options, ...changes, inventoryPort });
     },
     async stop() {
       await worker.stop();
@@ -78,13 +80,34 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   return stack;
 }
 
-export function startLocalEngine(options: Pick<StackOptions, "directory" | "seed" | "faults" | "onEvent">): Promise<Engine> {
-  const { directory, seed, faults, onEvent } = options;
+export interface LocalEngineOptions extends Pick<StackOptions, "directory" | "seed" | "faults" | "onEvent"> {
+  readonly inventoryPort: number;
+  /** By default the stand-in for the sandbox image, whatever the reference. */
+  readonly image?: EngineOptions["image"];
+}
+
+/** What makes the Worker take the engine for the platform's API. */
+export function platformVariables({ inventoryUrl }: Engine): Readonly<Record<string, string>> {
+  return {
+    CLOUDFLARE_ACCOUNT_ID: "local",
+    CLOUDFLARE_API_TOKEN: "local",
+    CLOUDFLARE_API_BASE_URL: `${inventoryUrl}/client/v4`,
+    CONTAINER_APPLICATION: APPLICATION,
+  };
+}
+
+/** As the platform names it: Worker and class. */
+const APPLICATION = "mooring-dev-workspacesandbox";
+
+export function startLocalEngine(options: LocalEngineOptions): Promise<Engine> {
+  const { directory, seed, faults, onEvent, inventoryPort, image } = options;
   mkdirSync(directory, { recursive: true });
   return startEngine({
     socketPath: socketPath(directory),
     stateDirectory: join(directory, "engine"),
-    image: () => sandboxProgram(),
+    image: image ?? (() => sandboxProgram()),
+    inventoryPort,
+    applications: [APPLICATION],
     ...(seed !== undefined && { seed }),
     ...(faults !== undefined && { faults }),
     ...(onEvent !== undefined && { onEvent }),
@@ -96,7 +119,7 @@ function socketPath(directory: string): string {
   return join(tmpdir(), `mooring-${createHash("sha256").update(directory).digest("hex").slice(0, 16)}.sock`);
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const port = await listen(0);
   if (port === null) throw new Error("No port of this machine is free.");
   return port;

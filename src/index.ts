@@ -1,10 +1,12 @@
 /** Composition only: the API, the cron and the Durable Object, wired to the real clock, store and fleet. */
 import { createApi } from "./api/app.ts";
 import { Problem, toProblemResponse } from "./api/problem.ts";
-import { ConfigError, parseConfig } from "./config.ts";
+import { ConfigError, type PlatformAccess, parseConfig } from "./config.ts";
+import { createInstanceList } from "./controller/instance-list.ts";
 import { createSandboxFleet } from "./controller/sandbox-fleet.ts";
 import { sweep } from "./controller/sweep.ts";
 import { log } from "./log.ts";
+import { createControllerStore } from "./store/controller-store.ts";
 import { openDatabase } from "./store/db.ts";
 
 export { ContainerProxy } from "@cloudflare/sandbox";
@@ -13,6 +15,7 @@ export { WorkspaceSandbox } from "./sandbox/workspace-sandbox.ts";
 
 const MISCONFIGURED = new Problem("NOT_READY", "A setting of the service is not usable; its log says which.");
 const newId = () => crypto.randomUUID();
+const now = () => Date.now();
 
 const handler: ExportedHandler<Env> = {
   fetch(request, env) {
@@ -43,11 +46,38 @@ function composeOnce(env: Env): ReturnType<typeof compose> | ConfigError {
 }
 
 function compose(env: Env) {
-  const shared = { db: openDatabase(env.DB), config: parseConfig(env), now: () => Date.now() };
+  const db = openDatabase(env.DB);
+  const config = parseConfig(env);
   return {
-    api: createApi({ ...shared, sleep: (ms) => scheduler.wait(ms), newUid: newId, newRequestId: newId }),
-    sweepDeps: { ...shared, fleet: createSandboxFleet(env.SANDBOX, shared.now), sleep, chance: () => Math.random(), newId },
+    api: createApi({
+      db,
+      config,
+      now,
+      sleep: (ms) => scheduler.wait(ms),
+      newUid: newId,
+      newRequestId: newId,
+      doIdOf: (sandboxId) => env.SANDBOX.idFromName(sandboxId).toString(),
+    }),
+    sweepDeps: {
+      store: createControllerStore(db),
+      config,
+      now,
+      fleet: createSandboxFleet(env.SANDBOX, now),
+      inventory: config.platform && openInventory(config.platform),
+      sleep,
+      chance: () => Math.random(),
+      newId,
+    },
   };
+}
+
+/** A page takes a second or two; the whole of it has to end well within a tick. */
+const PAGE_TIMEOUT_MS = 10_000;
+const LIST_TIMEOUT_MS = 40_000;
+
+function openInventory({ baseUrl, ...access }: PlatformAccess) {
+  const limits = { pageTimeoutMs: PAGE_TIMEOUT_MS, listTimeoutMs: LIST_TIMEOUT_MS };
+  return createInstanceList({ ...access, ...limits, now, ...(baseUrl !== null && { baseUrl }) });
 }
 
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {

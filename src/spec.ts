@@ -11,6 +11,11 @@ const DIRECTORY_ROOTS = ["/workspace", "/home", "/tmp", "/var/tmp", "/app"];
 const DIRECTORY_MAX_LENGTH = 1024;
 const ENV_MAX_ENTRIES = 100;
 const ENV_MAX_VALUE_LENGTH = 8192;
+/** Shorter than this, a workspace would be suspended between two keystrokes. */
+const IDLE_MIN_SECONDS = 10;
+/** Shorter than this, a container would spend its life being started. */
+const LIFETIME_MIN_SECONDS = 60;
+const DURATION_MAX_SECONDS = 366 * 86_400;
 
 const directory = z
   .string()
@@ -38,6 +43,17 @@ export const workspaceSpecSchema = z.strictObject({
   operatingMode: z.enum(["Running", "Suspended"]).default("Running"),
   directory: directory.default("/workspace"),
   env: env.default({}),
+  idle: z
+    .strictObject({ timeoutSeconds: z.int().min(IDLE_MIN_SECONDS).max(DURATION_MAX_SECONDS) })
+    .nullable()
+    .default(null),
+  maxLifetimeSeconds: z.int().min(LIFETIME_MIN_SECONDS).max(DURATION_MAX_SECONDS).nullable().default(null),
+  expireTime: z.iso
+    .datetime({ offset: true })
+    .transform((text) => new Date(text).toISOString())
+    .refine((text) => /^\d{4}-/.test(text), { error: "must lie in the years 0000 to 9999 in UTC" })
+    .nullable()
+    .default(null),
   paused: z.boolean().default(false),
 });
 

@@ -70,8 +70,11 @@ async function answerSidecar({ named, registry, call }: ContainerCall, action: s
   }
 }
 
+const CAN_FLAKE: ReadonlySet<string> = new Set(["POST start", "POST kill", "DELETE"]);
+
 async function answerApp(context: ContainerCall, action: string, holding: Holding, container: Container): Promise<Outcome> {
   const { lifecycle, registry, named, call, execs } = context;
+  if (CAN_FLAKE.has(action) && lifecycle.flakes()) return { status: 500, json: { message: "the engine failed this call" } };
   switch (action) {
     case "GET json":
       await registry.inspected(named, container);

@@ -19,6 +19,8 @@ export interface Faults {
   readonly objects?: Readonly<Record<string, ObjectFaults>>;
   /** The inventory answers with this status, for ever or the given number of times. */
   readonly inventory?: { readonly status: number; readonly times?: number };
+  /** This share of the calls that start, signal or remove a container, and of those that list, is answered 500 and does nothing. */
+  readonly flaky?: { readonly share: number };
 }
 
 export interface GhostFault {

@@ -1,7 +1,7 @@
 import type { EngineEventType } from "./contract.ts";
 import type { Container } from "./container.ts";
 import { acceptsConnections, ContainerProcess } from "./container-process.ts";
-import { faultsOf, startVerdict } from "./faults.ts";
+import { drawFor, faultsOf, startVerdict } from "./faults.ts";
 import type { DieMidOperationFault, Faults, ObjectFaults } from "./faults.ts";
 import type { Ledger } from "./ledger.ts";
 import { takePorts } from "./port-pool.ts";
@@ -28,6 +28,7 @@ export class Lifecycle {
   #faults: Faults = {};
   #midOperationDeaths = 0;
   #inventoryFailures = 0;
+  #flakyDraws = 0;
   #admitted = 0;
   readonly #refusals = new Map<string, number>();
   readonly #options: LifecycleOptions;
@@ -114,8 +115,17 @@ export class Lifecycle {
     return faultsOf(this.faults, doId).failStart === "NoSuchImage";
   }
 
+  /** Whether the call at hand is one of those that fail for no reason of its own. */
+  flakes(): boolean {
+    const { flaky } = this.faults;
+    if (flaky === undefined) return false;
+    this.#flakyDraws += 1;
+    return drawFor(this.#options.seed, this.#flakyDraws, "flaky") < flaky.share;
+  }
+
   /** Null while the inventory works. */
   inventoryFailure(): { readonly status: number } | null {
+    if (this.flakes()) return { status: 500 };
     const rule = this.faults.inventory;
     if (rule === undefined || this.#inventoryFailures >= (rule.times ?? Infinity)) return null;
     this.#inventoryFailures += 1;

@@ -9,12 +9,14 @@ export interface Principal {
   readonly namespaces: readonly string[] | null;
 }
 
-export type Access = "read" | "write";
+/** `read` and `write`: workspaces. `operate`: drift, instances, the controller and all of the history. */
+export type Access = "read" | "write" | "operate";
 export type Authenticate = (authorization: string | undefined) => Promise<Principal>;
 
 const ROLES: Readonly<Record<Access, readonly Role[]>> = {
   read: ["viewer", "editor", "operator"],
   write: ["editor", "operator"],
+  operate: ["operator"],
 };
 
 /** RFC 6750's syntax of a token; the scheme's name is case-insensitive. */
@@ -44,11 +46,17 @@ export function createAuthenticator(tokens: readonly ApiToken[]): Authenticate {
 /** Throws FORBIDDEN unless the principal's role has the access and its namespaces include this one (null: no single one). */
 export function authorise(principal: Principal, access: Access, namespace: string | null): void {
   if (!ROLES[access].includes(principal.role)) {
-    throw new Problem("FORBIDDEN", `The role ${principal.role} has no ${access} access to workspaces.`);
+    throw new Problem("FORBIDDEN", `The role ${principal.role} has no ${access} access.`);
   }
   if (namespace !== null && principal.namespaces !== null && !principal.namespaces.includes(namespace)) {
     throw new Problem("FORBIDDEN", "The token is not for this namespace.");
   }
+}
+
+/** Throws FORBIDDEN unless the principal operates every namespace: what it asks for belongs to none, or to all. */
+export function authoriseEverywhere(principal: Principal): void {
+  authorise(principal, "operate", null);
+  if (principal.namespaces !== null) throw new Problem("FORBIDDEN", "The token is not for every namespace.");
 }
 
 function toPrincipal({ name, role, namespaces }: ApiToken): Principal {

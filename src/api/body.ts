@@ -1,19 +1,53 @@
 /** A request's JSON body: bounded in size and depth before it is parsed, and free of what no later step could keep intact. */
-import { limitErrors, toPointer } from "./pointer.ts";
-import { type FieldError, Problem } from "./problem.ts";
+import { z } from "@hono/zod-openapi";
+import { limitErrors, toFieldErrors, toPointer } from "./pointer.ts";
+import { type FieldError, Problem, type ProblemCode } from "./problem.ts";
 
 const MAX_BYTES = 256 * 1024;
 /** A workspace needs four levels. `JSON.parse` and everything after it recurse, so the limit is checked on the text. */
 const MAX_DEPTH = 32;
 const JSON_MEDIA_TYPE = /^application\/json *(; *charset=("?)utf-8\2 *)?$/i;
 
+/** A body that describes a workspace. */
 export async function readJsonBody(request: Request): Promise<unknown> {
   requireJson(request.headers);
-  const text = decode(await readBytes(request));
+  return parseJson(await readBytes(request), "INVALID_SPEC");
+}
+
+/** As `schema` has it. Throws INVALID_BODY. */
+export async function readRequiredBody<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.infer<Schema>> {
+  requireJson(request.headers);
+  return check(parseJson(await readBytes(request), "INVALID_BODY"), schema);
+}
+
+/** As `schema` has it; no body at all is as good as an empty object. Throws INVALID_BODY. */
+export async function readOptionalBody<Schema extends z.ZodType>(request: Request, schema: Schema): Promise<z.infer<Schema>> {
+  const bytes = await readBytes(request);
+  if (bytes.length === 0) return check({}, schema);
+  requireJson(request.headers);
+  return check(parseJson(bytes, "INVALID_BODY"), schema);
+}
+
+function check<Schema extends z.ZodType>(body: unknown, schema: Schema): z.infer<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw new Problem("INVALID_BODY", "The body is not valid; see errors.", { errors: toFieldErrors(parsed.error.issues, "body") });
+}
+
+/** Of a request that says all in its path: a field of a later version must never be read as its absence. */
+export const emptySchema = z.strictObject({});
+
+export async function readEmptyBody(request: Request): Promise<void> {
+  await readOptionalBody(request, emptySchema);
+}
+
+/** `refusal`: the code of what is well-formed and cannot be kept. */
+function parseJson(bytes: Uint8Array, refusal: ProblemCode): unknown {
+  const text = decode(bytes);
   if (isTooDeep(text)) throw malformed(`The body is nested deeper than ${MAX_DEPTH} levels.`);
   const value = parse(text);
   const errors = limitErrors(findUnusable(value, []));
-  if (errors.length > 0) throw new Problem("INVALID_SPEC", "The body has names or texts that cannot be kept.", { errors });
+  if (errors.length > 0) throw new Problem(refusal, "The body has names or texts that cannot be kept.", { errors });
   return value;
 }
 

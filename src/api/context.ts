@@ -11,6 +11,8 @@ export interface ApiDeps {
   sleep(ms: number): Promise<void>;
   newUid(): string;
   newRequestId(): string;
+  /** The id of the Durable Object that has this name. Pure: it asks nobody. */
+  doIdOf(sandboxId: string): string;
 }
 
 export interface ApiEnv {

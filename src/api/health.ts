@@ -3,7 +3,7 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { readLastSweepTime } from "../store/reading.ts";
 import type { Api, ApiDeps } from "./context.ts";
 import { Problem } from "./problem.ts";
-import { problem } from "./routes.ts";
+import { problem } from "./route-parts.ts";
 import { toTimestamp } from "./wire.ts";
 
 /** Five cron ticks. */

@@ -2,15 +2,13 @@
 import { listWorkspaces } from "../store/reading.ts";
 import type { Principal } from "./auth.ts";
 import type { ApiDeps } from "./context.ts";
-import { decodePageToken, encodePageToken } from "./page-token.ts";
-import { DEFAULT_LIMIT, MAX_LIMIT, type WorkspaceListBody } from "./schema.ts";
+import { cutPage, type PageOptions, readPaging } from "./paging.ts";
+import { workspacePath, type WorkspaceListBody } from "./schema.ts";
 import { canonicalSelector, parseLabelSelector } from "./selector.ts";
 import { toWorkspaceBody } from "./wire.ts";
 
-export interface ListOptions {
+export interface ListOptions extends PageOptions {
   readonly labelSelector?: string | undefined;
-  readonly limit?: number | undefined;
-  readonly pageToken?: string | undefined;
 }
 
 /** `namespace` null: all that the principal may see. */
@@ -21,17 +19,13 @@ export async function listPage(
   options: ListOptions,
 ): Promise<WorkspaceListBody> {
   const labels = parseLabelSelector(options.labelSelector ?? "");
-  const limit = Math.min(options.limit ?? DEFAULT_LIMIT, MAX_LIMIT);
-  const filter = JSON.stringify([namespace, canonicalSelector(labels)]);
-  const after = options.pageToken === undefined ? null : await decodePageToken(options.pageToken, filter);
+  const paging = await readPaging(options, [namespace, canonicalSelector(labels)], workspacePath);
   const namespaces = namespace === null ? principal.namespaces : [namespace];
-  // One more than asked tells whether there is a next page.
-  const { items, resourceVersion } = await listWorkspaces(deps.db, { namespaces, labels, after, limit: limit + 1 });
-  const page = items.slice(0, limit);
-  const last = items.length > limit ? page.at(-1) : undefined;
+  const { items, resourceVersion } = await listWorkspaces(deps.db, { namespaces, labels, after: paging.after, limit: paging.readLimit });
+  const page = await cutPage(items, paging, (workspace) => ({ namespace: workspace.namespace, name: workspace.name }));
   return {
-    items: page.map(toWorkspaceBody),
-    nextPageToken: last === undefined ? null : await encodePageToken(last, filter),
+    items: page.items.map(toWorkspaceBody),
+    nextPageToken: page.nextPageToken,
     resourceVersion: String(resourceVersion),
   };
 }

@@ -1,27 +1,23 @@
-/** Page tokens: the last item's name and a digest of the query it belongs to. A token is a position and grants nothing. */
+/** Page tokens: the last item's place and a digest of the query it belongs to. A token is a position and grants nothing. */
 import { z } from "zod";
-import type { WorkspaceName } from "../workspace.ts";
 import { Problem } from "./problem.ts";
-import { NAME_PATTERN } from "./schema.ts";
 
 /** Longer than any token this version gives out. */
 const MAX_LENGTH = 512;
 const DIGEST_BYTES = 9;
 
-const contentSchema = z.tuple([z.string(), z.string().regex(NAME_PATTERN), z.string().regex(NAME_PATTERN)]);
-
-/** `filter` is whatever must not change between two pages. */
-export async function encodePageToken(after: WorkspaceName, filter: string): Promise<string> {
-  return toBase64Url(JSON.stringify([await digest(filter), after.namespace, after.name]));
+/** `filter` is whatever must not change between two pages; `position` is ASCII once it is JSON. */
+export async function encodePageToken(position: unknown, filter: string): Promise<string> {
+  return toBase64Url(JSON.stringify([await digest(filter), position]));
 }
 
 /** Throws INVALID_PAGE_TOKEN. */
-export async function decodePageToken(token: string, filter: string): Promise<WorkspaceName> {
-  const content = contentSchema.safeParse(readContent(token));
+export async function decodePageToken<Position>(token: string, filter: string, schema: z.ZodType<Position>): Promise<Position> {
+  const content = z.tuple([z.string(), schema]).safeParse(readContent(token));
   if (!content.success) throw invalid("is not a page token of this API");
-  const [filterDigest, namespace, name] = content.data;
+  const [filterDigest, position] = content.data;
   if (filterDigest !== (await digest(filter))) throw invalid("belongs to another query");
-  return { namespace, name };
+  return position;
 }
 
 function readContent(token: string): unknown {

@@ -23,12 +23,12 @@ export function readPreconditions(headers: Headers): Preconditions {
   return { ifMatch: readTags(headers, "If-Match"), ifNoneMatch: readTags(headers, "If-None-Match") };
 }
 
-/** Throws PRECONDITION_FAILED. `tags` are those of the current workspace; none: there is no workspace. */
+/** Throws PRECONDITION_FAILED. `tags` are those of what is there; none: there is nothing. */
 export function checkPreconditions({ ifMatch, ifNoneMatch }: Preconditions, tags: readonly string[]): void {
-  if (ifMatch !== null && !matches(ifMatch, tags)) throw failed("If-Match", "The workspace is not in the state that If-Match names.");
+  if (ifMatch !== null && !matches(ifMatch, tags)) throw failed("If-Match", "What is there is not in the state that If-Match names.");
   // If-None-Match compares weakly: a client's W/ prefix is no difference.
   const plain = ifNoneMatch === "*" || ifNoneMatch === null ? ifNoneMatch : ifNoneMatch.map((tag) => tag.replace(/^W\//, ""));
-  if (plain !== null && matches(plain, tags)) throw failed("If-None-Match", "The workspace exists, and If-None-Match excludes it.");
+  if (plain !== null && matches(plain, tags)) throw failed("If-None-Match", "What is there is excluded by If-None-Match.");
 }
 
 function matches(wanted: Tags, tags: readonly string[]): boolean {

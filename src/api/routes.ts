@@ -1,14 +1,21 @@
 /** The routes of workspaces as the OpenAPI document shows them. */
-import { createRoute, type z } from "@hono/zod-openapi";
-import { problemSchema } from "./problem.ts";
-import { deleteQuery, getQuery, listQuery, namespacePath, noQuery, workspaceListSchema, workspacePath, workspaceSchema } from "./schema.ts";
+import { createRoute, z } from "@hono/zod-openapi";
+import { etag, ifMatch, ifNoneMatch, json, jsonBody, problem, security } from "./route-parts.ts";
+import {
+  deleteQuery,
+  getQuery,
+  listQuery,
+  namespacePath,
+  nameText,
+  noQuery,
+  workspaceListSchema,
+  workspacePath,
+  workspaceSchema,
+} from "./schema.ts";
+import { before } from "./verbs.ts";
 
 const WORKSPACE = "/v1/namespaces/{namespace}/workspaces/{name}";
-const security = [{ bearer: [] }];
 const tags = ["workspaces"];
-const etag = { ETag: { schema: { type: "string" as const }, description: "metadata.etag" } };
-const ifMatch = header("If-Match", "Only if the workspace has one of these tags; otherwise 412.");
-const ifNoneMatch = header("If-None-Match", "`*`: only if there is no such workspace; otherwise 412.");
 
 export const putRoute = createRoute({
   method: "put",
@@ -22,8 +29,7 @@ export const putRoute = createRoute({
   request: {
     params: workspacePath,
     query: noQuery,
-    // By reference: the handler reads the body itself, bounded in size and depth before anything parses it.
-    body: { required: true, content: { "application/json": { schema: { $ref: "#/components/schemas/WorkspaceApply" } } } },
+    body: jsonBody("WorkspaceApply", true),
   },
   responses: {
     200: { ...json(workspaceSchema, "Replaced, or as wished already"), headers: etag },
@@ -60,6 +66,35 @@ export const deleteRoute = createRoute({
   },
 });
 
+export const wakeRoute = createRoute({
+  method: "post",
+  path: `${WORKSPACE}:wake`,
+  operationId: "wakeWorkspace",
+  summary: "Ask for a workspace that is suspended for idleness to run again",
+  description: "Of one that runs, the idle time begins anew. One whose spec says Suspended stays so.",
+  tags,
+  security,
+  parameters: [ifMatch],
+  request: { params: z.object({ namespace: nameText, name: before(":wake", nameText) }), query: noQuery, body: jsonBody("Empty", false) },
+  responses: { 202: { ...json(workspaceSchema, "Asked for"), headers: etag }, default: problem() },
+});
+
+export const reconcileRoute = createRoute({
+  method: "post",
+  path: `${WORKSPACE}:reconcile`,
+  operationId: "reconcileWorkspace",
+  summary: "Ask for a workspace's backoff and stall to be forgotten, and for a new try",
+  tags,
+  security,
+  parameters: [ifMatch],
+  request: {
+    params: z.object({ namespace: nameText, name: before(":reconcile", nameText) }),
+    query: noQuery,
+    body: jsonBody("Empty", false),
+  },
+  responses: { 202: { ...json(workspaceSchema, "Asked for"), headers: etag }, default: problem() },
+});
+
 export const listRoute = createRoute({
   method: "get",
   path: "/v1/namespaces/{namespace}/workspaces",
@@ -81,15 +116,3 @@ export const listAllRoute = createRoute({
   request: { query: listQuery },
   responses: { 200: json(workspaceListSchema, "One page, ordered by namespace and name"), default: problem() },
 });
-
-function json<Schema extends z.ZodType>(schema: Schema, description: string) {
-  return { description, content: { "application/json": { schema } } };
-}
-
-export function problem() {
-  return { description: "A problem (RFC 9457)", content: { "application/problem+json": { schema: problemSchema } } };
-}
-
-function header(name: string, description: string) {
-  return { name, in: "header" as const, required: false, description, schema: { type: "string" as const } };
-}

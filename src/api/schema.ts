@@ -8,10 +8,10 @@ export const MAX_WAIT_SECONDS = 25;
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 500;
 
-const name = z.string().regex(NAME_PATTERN, { error: "must be 1 to 63 lower-case letters, digits and '-', not at an end" });
+export const nameText = z.string().regex(NAME_PATTERN, { error: "must be 1 to 63 lower-case letters, digits and '-', not at an end" });
 
-export const namespacePath = z.object({ namespace: name });
-export const workspacePath = z.object({ namespace: name, name });
+export const namespacePath = z.object({ namespace: nameText });
+export const workspacePath = z.object({ namespace: nameText, name: nameText });
 
 /** Query strings are strict: an option of a later version must never be read as its absence. */
 export const noQuery = z.strictObject({});
@@ -34,25 +34,30 @@ export const deleteQuery = z.strictObject({
   allowMissing: z.enum(["true", "false"]).optional().meta({ description: "true: 204 instead of 404 where there is no such workspace." }),
 });
 
-export const listQuery = z.strictObject({
-  labelSelector: z.string().optional().meta({ description: "As in Kubernetes.", example: "team=a,tier in (web,db),!legacy" }),
+/** Of every list. */
+export const pageQuery = z.strictObject({
   limit: integerText(1, Number.MAX_SAFE_INTEGER)
     .optional()
     .meta({ description: `${DEFAULT_LIMIT} by default; more than ${MAX_LIMIT} is taken as ${MAX_LIMIT}.` }),
-  pageToken: z.string().optional().meta({ description: "nextPageToken of the page before, with the same labelSelector." }),
+  pageToken: z.string().optional().meta({ description: "nextPageToken of the page before, with the same query otherwise." }),
+});
+
+export const listQuery = pageQuery.extend({
+  labelSelector: z.string().optional().meta({ description: "As in Kubernetes.", example: "team=a,tier in (web,db),!legacy" }),
 });
 
 /** Written by the server; accepted so that what was read can be sent back, and ignored. */
-const serverOwned = z.unknown().optional();
+export const serverOwned = z.unknown().optional();
+
+/** What a client says about a workspace beside its spec. */
+export const userMetadata = z.strictObject({ labels: labelsSchema.optional(), annotations: annotationsSchema.optional() });
 
 /** What a PUT sends. */
 export const applySchema = z.strictObject({
-  metadata: z
-    .strictObject({
-      labels: labelsSchema.optional(),
-      annotations: annotationsSchema.optional(),
-      namespace: name.optional(),
-      name: name.optional(),
+  metadata: userMetadata
+    .extend({
+      namespace: nameText.optional(),
+      name: nameText.optional(),
       uid: serverOwned,
       generation: serverOwned,
       revision: serverOwned,
@@ -68,7 +73,7 @@ export const applySchema = z.strictObject({
 
 export type ApplyBody = z.infer<typeof applySchema>;
 
-const instant = z.iso.datetime().meta({ example: "2026-11-30T12:00:00.000Z" });
+export const instant = z.iso.datetime().meta({ example: "2026-11-30T12:00:00.000Z" });
 
 const conditionSchema = z
   .object({

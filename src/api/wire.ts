@@ -1,5 +1,5 @@
 /** A workspace as JSON: RFC 3339 instants, `resourceVersion` as text, the grouping of the design. */
-import type { Instant, Workspace } from "../workspace.ts";
+import type { Instant, Workspace, WorkspaceName } from "../workspace.ts";
 import { toEtag } from "./precondition.ts";
 import type { WorkspaceBody } from "./schema.ts";
 
@@ -39,10 +39,14 @@ export function toWorkspaceBody(workspace: Workspace): WorkspaceBody {
   };
 }
 
+export function toLocation({ namespace, name }: WorkspaceName): string {
+  return `/v1/namespaces/${namespace}/workspaces/${name}`;
+}
+
 export function toTimestamp(time: Instant): string {
   return new Date(time).toISOString();
 }
 
-function toOptionalTimestamp(time: Instant | null): string | null {
+export function toOptionalTimestamp(time: Instant | null): string | null {
   return time === null ? null : toTimestamp(time);
 }

@@ -1,38 +1,39 @@
 /**
  * What a pass leaves behind: status and memory, from the record, the action and the look after it. Every condition is computed in
- * `conditions.ts` from the verdict made here, and nowhere else. Pure; chance is an input.
+ * `conditions.ts` from the verdict made here and in `conclude-missing.ts`, and nowhere else. Pure; chance is an input.
  */
-import type { Conclusion, ConditionType, Failure, Instant, Observation, Reason, WorkspaceRecord } from "../workspace.ts";
-import { compare } from "./compare.ts";
-import { FORGIVE_AFTER_MS, backoffMs, patienceMs } from "./backoff.ts";
-import { type Verdict, nextStatus } from "./conditions.ts";
-import { type Action, failureToCount, isStalled } from "./plan.ts";
-import { isSameSpec, specHash } from "./spec-hash.ts";
-
-/** The part of a conclusion that one situation decides; the rest carries over. */
-type Outcome = Verdict & Partial<Omit<Conclusion, "status">>;
+import type { Conclusion, Failure, Instant, Observation, ObservedState, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
+import { FORGIVE_AFTER_MS, patienceMs } from "./backoff.ts";
+import { type Difference, compare, mayRun, toObservedState } from "./compare.ts";
+import { concludeMissing } from "./conclude-missing.ts";
+import { nextStatus } from "./conditions.ts";
+import { eventOf } from "./event.ts";
+import { type Outcome, lastReason, superseded } from "./outcome.ts";
+import { type Action, isStalled } from "./plan.ts";
+import { deservesNewTry, expiryOf, idleDeadline, idleSince, isSuspendedForIdleness, lifetimeDeadline, wishedMode } from "./wish.ts";
 
 export function conclude(record: WorkspaceRecord, action: Action, observed: Observation, now: Instant, chance: number): Conclusion {
-  const fresh = forgetOlderGeneration(record);
+  const fresh = deservesNewTry(record) ? { ...record, failures: 0, nextRetryTime: null } : record;
   const outcome = decide(fresh, action, observed, now, chance);
-  const { failures, nextRetryTime, readyTime, queuedTime, nextReconcileTime, laneReleased, brake, unreachableTime, ...verdict } = outcome;
+  const { failures, nextRetryTime, readyTime, queuedTime, nextReconcileTime, laneReleased, brake, unreachableTime, idleTime, ...verdict } =
+    outcome;
+  const status = nextStatus(record, verdict, now);
   return {
-    status: nextStatus(record, verdict, now),
+    status,
     failures: failures ?? fresh.failures,
     nextRetryTime: nextRetryTime === undefined ? fresh.nextRetryTime : nextRetryTime,
     readyTime: readyTime ?? null,
     queuedTime: queuedTime ?? null,
     unreachableTime: unreachableTime ?? null,
-    nextReconcileTime: nextReconcileTime ?? null,
+    nextReconcileTime: beforeExpiry(record, observed, nextReconcileTime ?? null, now),
+    idleTime: idleTime ?? null,
+    startId: isSettled(observed) ? null : record.startId,
+    observed: nextObserved(record, observed, now),
+    running: observed.kind === "Unknown" ? (record.instance?.running ?? false) : mayRun(observed.kind),
     laneReleased: laneReleased ?? (fresh.lane !== null && isSettled(observed)),
     brake: brake ?? null,
+    event: eventOf(record.status, status),
   };
-}
-
-/** A new wish deserves a new try. */
-function forgetOlderGeneration(record: WorkspaceRecord): WorkspaceRecord {
-  if (record.status.observedGeneration === record.generation) return record;
-  return { ...record, failures: 0, nextRetryTime: null };
 }
 
 /** Whether no start is under way any more, so that the lane can be given to the next. */
@@ -40,14 +41,44 @@ function isSettled(observed: Observation): boolean {
   return observed.kind !== "Starting" && observed.kind !== "Unknown" && observed.kind !== "Unverified";
 }
 
+function beforeExpiry(
+  { spec, deletionTime }: WorkspaceRecord,
+  observed: Observation,
+  nextReconcileTime: Instant | null,
+  now: Instant,
+): Instant | null {
+  const expiry = deletionTime === null ? expiryOf(spec) : null;
+  if (expiry === null || nextReconcileTime === null) return nextReconcileTime ?? expiry;
+  // Its time came in this very pass. Whoever does not answer is not asked more often for that.
+  if (expiry <= now && observed.kind === "Unknown") return nextReconcileTime;
+  return Math.min(expiry, nextReconcileTime);
+}
+
+/** A look without an answer says nothing new. What still differs keeps the time at which it first did. */
+function nextObserved(record: WorkspaceRecord, observed: Observation, now: Instant): ObservedState | null {
+  const state = toObservedState(observed);
+  if (state === null) return record.observed;
+  const found: readonly Difference[] = record.spec === null ? [] : compare(record, record.spec, state, now);
+  const before = record.observed?.differences ?? [];
+  const differences = found.map(({ type }) => {
+    const known = before.find((difference) => difference.type === type);
+    return { type, firstSeenTime: known?.firstSeenTime ?? now, timesSeen: (known?.timesSeen ?? 0) + 1 };
+  });
+  return { ...state, differences };
+}
+
 function decide(record: WorkspaceRecord, action: Action, observed: Observation, now: Instant, chance: number): Outcome {
   if (record.deletionTime !== null) return deleting(record, record.deletionTime, observed, now);
   if (observed.kind === "Unknown") return unreachable(record, observed.failure, now);
-  if (record.spec === null) return invalidSpec();
-  if (record.spec.paused) return paused(record, observed, now);
-  if (action.kind === "Destroy") return replacing(observed, now);
-  if (record.spec.operatingMode === "Suspended") return suspended(observed, now);
-  return running(record, action, observed, now, chance);
+  if (record.spec === null) return invalidSpec(record);
+  if (record.spec.paused) return paused(record, record.spec, observed, now);
+  if (action.kind === "Destroy") return replacing(record, observed, now);
+  if (action.kind === "Suspend") return goingIdle(now);
+  if (wishedMode(record, record.spec) === "Suspended") return suspended(record, record.spec, observed, now);
+  if (action.kind === "Stop") return outlived(observed, now);
+  if (observed.kind !== "Running") return concludeMissing(record, record.spec, action, observed, now, chance);
+  const isInSync = compare(record, record.spec, toObservedState(observed), now).every(({ type }) => type !== "OutOfSync");
+  return isInSync ? ready(record, record.spec, observed, now) : superseded(now);
 }
 
 function deleting(record: WorkspaceRecord, since: Instant, observed: Observation, now: Instant): Outcome {
@@ -67,78 +98,83 @@ function unreachable(record: WorkspaceRecord, failure: Failure, now: Instant): O
     reason: "Unreachable",
     message: failure.message,
     reconciling: !isStalled(record),
-    stall: isStalled(record) ? lastOf(record, "Stalled") : undefined,
+    stall: isStalled(record) ? lastReason(record, "Stalled") : undefined,
     readyTime: record.readyTime,
     queuedTime: record.queuedTime,
+    idleTime: idleSince(record),
     unreachableTime,
     nextReconcileTime: now + patienceMs(now - unreachableTime, 2000, 60_000),
   };
 }
 
-function invalidSpec(): Outcome {
+function invalidSpec(record: WorkspaceRecord): Outcome {
   const message = "The stored spec no longer parses; PUT a valid one.";
-  return { phase: "Stalled", ready: "False", reason: "InvalidSpec", message, stall: { reason: "InvalidSpec", message } };
+  const stall = { reason: "InvalidSpec", message } as const;
+  return { phase: "Stalled", ready: "False", ...stall, stall, idleTime: idleSince(record) };
 }
 
-function paused(record: WorkspaceRecord, observed: Observation, now: Instant): Outcome {
-  if (observed.kind === "Running" && record.spec !== null && compare({ ...record.spec, operatingMode: "Running" }, observed) === null) {
-    return { phase: "Ready", ready: "True", reason: "ContainerHealthy", message: "Paused.", readyTime: record.readyTime ?? now };
+function paused(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observation, now: Instant): Outcome {
+  const idleTime = idleSince(record);
+  const running = { ...spec, operatingMode: "Running" as const };
+  const isServing =
+    observed.kind === "Running" && !compare({ ...record, idleTime: null }, running, toObservedState(observed), now).some(isStale);
+  if (isServing) {
+    const readyTime = record.readyTime ?? now;
+    return { phase: "Ready", ready: "True", reason: "ContainerHealthy", message: "Paused.", readyTime, idleTime };
   }
-  return { phase: "Pending", ready: "False", reason: "Paused", message: "spec.paused is true; nothing is done but deletion." };
+  return { phase: "Pending", ready: "False", reason: "Paused", message: "spec.paused is true; nothing is done but deletion.", idleTime };
 }
 
-function replacing(observed: Observation, now: Instant): Outcome {
-  const wait = observed.kind === "Destroyed" ? 0 : 2000;
-  return { phase: "Pending", ready: "False", reason: "SpecChanged", message: "", reconciling: true, nextReconcileTime: now + wait };
+function isStale({ type }: Difference): boolean {
+  return type === "OutOfSync";
 }
 
-function suspended(observed: Observation, now: Instant): Outcome {
-  switch (observed.kind) {
-    case "Absent":
-    case "Stopped":
-    case "Failed":
-    case "Destroyed":
-      return { phase: "Suspended", ready: "False", reason: "SuspendedByUser", message: "", suspended: true, nextRetryTime: null };
-    case "Starting":
-    case "Unverified":
-    case "Running":
-    case "Destroying":
-    case "Unknown":
-      return { phase: "Suspending", ready: "False", reason: "Suspending", message: "", reconciling: true, nextReconcileTime: now + 2000 };
-  }
+function replacing(record: WorkspaceRecord, observed: Observation, now: Instant): Outcome {
+  const cause = record.instance?.destroyRequested
+    ? ({ reason: "Pending", message: "An operator asked for another sandbox." } as const)
+    : ({ reason: "SpecChanged", message: "" } as const);
+  // What failed for good does so in another sandbox, too.
+  const stall = isStalled(record) ? lastReason(record, "Stalled") : undefined;
+  const nextReconcileTime = now + (observed.kind === "Destroyed" ? 0 : 2000);
+  return { phase: "Pending", ready: "False", ...cause, reconciling: true, stall, idleTime: idleSince(record), nextReconcileTime };
 }
 
-function running(record: WorkspaceRecord, action: Action, observed: Observation, now: Instant, chance: number): Outcome {
-  if (observed.kind === "Running") return record.spec && compare(record.spec, observed) === null ? ready(record, now) : superseded(now);
-  const countable = failureToCount(record, observed);
-  if (countable !== null && isOfOlderSpec(record, observed)) {
-    const failed = countable.kind === "StartFailed" ? startFailed(record, countable.failure, now, chance) : null;
-    return failed?.brake ? failed : superseded(now);
-  }
-  if (countable?.kind === "Crashed") {
-    return retrying(record, "ContainerExited", `The container exited with code ${countable.exit.code ?? "unknown"}.`, now, chance);
-  }
-  if (countable?.kind === "StartFailed") return startFailed(record, countable.failure, now, chance);
-  if (isStalled(record)) return stillStalled(record);
-  if (action.kind === "Start") {
-    return {
-      phase: "Starting",
-      ready: "False",
-      reason: "Starting",
-      message: "",
-      reconciling: true,
-      nextReconcileTime: observed.kind === "Unverified" ? now + 1000 : now,
-    };
-  }
-  if (action.kind === "Enqueue") return queued(now, "Queued", "");
-  if (record.queuedTime !== null) return stillQueued(record, record.queuedTime);
-  return stillWaiting(record, now);
+/** Written down before the stop: a pass that ends in between must not start it again. */
+function goingIdle(now: Instant): Outcome {
+  const message = "No user traffic for as long as spec.idle.timeoutSeconds.";
+  return { phase: "Suspending", ready: "False", reason: "IdleTimeout", message, reconciling: true, idleTime: now, nextReconcileTime: now };
 }
 
-function ready(record: WorkspaceRecord, now: Instant): Outcome {
+function suspended(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observation, now: Instant): Outcome {
+  const isIdle = isSuspendedForIdleness(record, spec);
+  const idleTime = isIdle ? record.idleTime : null;
+  if (mayRun(observed.kind)) {
+    const reason = isIdle ? "IdleTimeout" : "Suspending";
+    return { phase: "Suspending", ready: "False", reason, message: "", reconciling: true, idleTime, nextReconcileTime: now + 2000 };
+  }
+  const reason = isIdle ? "IdleTimeout" : "SuspendedByUser";
+  const message = isIdle ? "Suspended after spec.idle.timeoutSeconds without user traffic; ask for :wake to run it again." : "";
+  return { phase: "Suspended", ready: "False", reason, message, suspended: true, nextRetryTime: null, idleTime };
+}
+
+/** Its container reached the end of its life; a fresh one follows. */
+function outlived(observed: Observation, now: Instant): Outcome {
+  const wait = mayRun(observed.kind) ? 2000 : 0;
+  const message = "The container ran for spec.maxLifetimeSeconds; a fresh one follows.";
+  return { phase: "Pending", ready: "False", reason: "LifetimeExceeded", message, reconciling: true, nextReconcileTime: now + wait };
+}
+
+type Running = Extract<Observation, { kind: "Running" }>;
+
+function ready(record: WorkspaceRecord, spec: WorkspaceSpec, { startedTime, activityTime }: Running, now: Instant): Outcome {
   const readyTime = record.readyTime ?? now;
   const forgiveTime = readyTime + FORGIVE_AFTER_MS;
   const isForgiven = record.failures > 0 && now >= forgiveTime;
+  const deadlines = [
+    record.failures > 0 && !isForgiven ? forgiveTime : null,
+    idleDeadline(spec, activityTime, record.wakeTime),
+    lifetimeDeadline(spec, startedTime),
+  ].filter((time) => time !== null);
   return {
     phase: "Ready",
     ready: "True",
@@ -147,94 +183,11 @@ function ready(record: WorkspaceRecord, now: Instant): Outcome {
     readyTime,
     failures: isForgiven ? 0 : record.failures,
     nextRetryTime: null,
-    nextReconcileTime: record.failures > 0 && !isForgiven ? forgiveTime : null,
+    nextReconcileTime: deadlines.length === 0 ? null : stillAhead(record, Math.min(...deadlines), now),
   };
 }
 
-function startFailed(record: WorkspaceRecord, failure: Failure, now: Instant, chance: number): Outcome {
-  switch (failure.class) {
-    case "Capacity":
-    case "RateLimited":
-      return {
-        ...queued(record.lane?.queuedTime ?? now, failure.reason, failure.message),
-        brake: { retryAfterMs: failure.retryAfterMs ?? null },
-      };
-    case "Permanent":
-    case "Misconfigured":
-      return {
-        phase: "Stalled",
-        ready: "False",
-        reason: failure.reason,
-        message: failure.message,
-        stall: failure,
-        failures: record.failures + (failure.class === "Permanent" ? 1 : 0),
-        nextRetryTime: null,
-      };
-    case "Progressing":
-      return queued(record.lane?.queuedTime ?? now, "Queued", failure.message);
-    case "Transient":
-    case "Uncertain":
-    case "NotRunning":
-      return retrying(record, failure.reason, failure.message, now, chance);
-  }
-}
-
-function retrying(record: WorkspaceRecord, reason: Reason, message: string, now: Instant, chance: number): Outcome {
-  const isForgiven = record.readyTime !== null && now >= record.readyTime + FORGIVE_AFTER_MS;
-  const failures = isForgiven ? 1 : record.failures + 1;
-  const nextRetryTime = now + backoffMs(failures, chance);
-  return {
-    phase: "Pending",
-    ready: "False",
-    reason,
-    message,
-    reconciling: true,
-    failures,
-    nextRetryTime,
-    nextReconcileTime: nextRetryTime,
-  };
-}
-
-/** The lane brings the workspace back; until then there is nothing to look at. */
-function queued(queuedTime: Instant, reason: Reason, message: string): Outcome {
-  return { phase: "Queued", ready: "False", reason, message, reconciling: true, queuedTime };
-}
-
-function stillStalled(record: WorkspaceRecord): Outcome {
-  const stall = lastOf(record, "Stalled");
-  return { phase: "Stalled", ready: "False", ...stall, stall };
-}
-
-function stillWaiting(record: WorkspaceRecord, now: Instant): Outcome {
-  const { reason, message } = lastOf(record, "Ready");
-  return {
-    phase: "Pending",
-    ready: "False",
-    reason,
-    message,
-    reconciling: true,
-    nextReconcileTime: Math.max(now + 1000, record.nextRetryTime ?? 0),
-  };
-}
-
-function stillQueued(record: WorkspaceRecord, queuedTime: Instant): Outcome {
-  const { reason, message } = lastOf(record, "Ready");
-  const isForTheLane = reason === "CapacityUnavailable" || reason === "RateLimited" || reason === "Queued";
-  return isForTheLane ? queued(queuedTime, reason, message) : queued(queuedTime, "Queued", "");
-}
-
-/** What the look showed was of a wish that holds no longer. */
-function superseded(now: Instant): Outcome {
-  return { phase: "Pending", ready: "False", reason: "SpecChanged", message: "", reconciling: true, nextReconcileTime: now };
-}
-
-function isOfOlderSpec({ spec, status, generation }: WorkspaceRecord, observed: Observation): boolean {
-  if (observed.kind === "Failed") return spec !== null && !isSameSpec(specHash(spec), observed.specHash);
-  return status.observedGeneration !== generation;
-}
-
-/** A look that gave no answer is not why something is as it is now. */
-function lastOf(record: WorkspaceRecord, wanted: ConditionType): { readonly reason: Reason; readonly message: string } {
-  const known = record.status.conditions.find(({ type, reason }) => type === wanted && reason !== "Unreachable");
-  return { reason: known?.reason ?? "Pending", message: known?.message ?? "" };
+/** A time that was written down and comes sooner is kept: traffic that moves the idle deadline is not worth a write. */
+function stillAhead({ nextReconcileTime }: WorkspaceRecord, deadline: Instant, now: Instant): Instant {
+  return nextReconcileTime !== null && nextReconcileTime > now && nextReconcileTime < deadline ? nextReconcileTime : deadline;
 }

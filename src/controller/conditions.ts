@@ -28,7 +28,7 @@ export function nextStatus(record: WorkspaceRecord, verdict: Verdict, now: Insta
       : { type: "Stalled", status: "False", reason: "Retryable", message: "" },
     verdict.suspended
       ? { type: "Suspended", status: "True", reason, message: "" }
-      : { type: "Suspended", status: "False", reason: suspendedReason(record), message: "" },
+      : { type: "Suspended", status: "False", reason: suspendedReason(record, verdict), message: "" },
   ];
   return {
     observedGeneration: record.generation,
@@ -37,9 +37,9 @@ export function nextStatus(record: WorkspaceRecord, verdict: Verdict, now: Insta
   };
 }
 
-function suspendedReason({ deletionTime, spec }: WorkspaceRecord): Reason {
+function suspendedReason({ deletionTime, spec }: WorkspaceRecord, { phase }: Verdict): Reason {
   if (deletionTime !== null) return "Terminating";
-  return spec?.operatingMode === "Suspended" ? "Suspending" : "WishedRunning";
+  return phase === "Suspending" || spec?.operatingMode === "Suspended" ? "Suspending" : "WishedRunning";
 }
 
 function date(draft: Draft, record: WorkspaceRecord, now: Instant): Condition {

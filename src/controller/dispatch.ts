@@ -1,16 +1,24 @@
 /** Gives workspaces to passes: counts and logs what came of each, and keeps every failure to the workspace that met it. */
 import { log } from "../log.ts";
-import type { Instant, WorkspaceRecord } from "../workspace.ts";
+import { runningLimitsOf } from "../config.ts";
+import type { ControllerSettings, Instant, WorkspaceRecord } from "../workspace.ts";
+import { collectGarbage } from "./collect.ts";
 import { LeaseLostError } from "./fleet.ts";
 import { type Passes, createPasses } from "./passes.ts";
 import { type ReconcileDeps, type ReconcileResult, reconcile } from "./reconcile.ts";
 import type { SweepDeps } from "./sweep-deps.ts";
 
 export interface Dispatcher extends Pick<Passes, "idle" | "drain"> {
+  /** Begins a sweep of the inventory, unless one is under way. */
+  collect(settings: ControllerSettings, lastTime: Instant): void;
+  /** The platform's list is not to be asked for before. */
+  inventoryRetryTime(): Instant;
   /** False where there is no room now: offer it again in the next round. */
   dispatch(record: WorkspaceRecord): boolean;
   /** Begins a pass that may take the lane. */
   start(record: WorkspaceRecord): void;
+  /** How many starts may be in flight from now on. */
+  widen(laneWidth: number): void;
   leaseLost(): boolean;
   /** How often each action was taken and each outcome met. */
   counts(): Readonly<Record<string, number>>;
@@ -21,9 +29,12 @@ const START_WAIT_MS = 3000;
 
 export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instant): Dispatcher {
   const passes = createPasses(deps.sleep);
-  const reconcileDeps = forPasses(deps, epoch, endTime);
+  let reconcileDeps = forPasses(deps, epoch, endTime);
   const counts: Record<string, number> = {};
+  /** Workspaces whose pass came to nothing: offered again at once, they would keep the rounds going without a pause. */
+  const restUntil = new Map<string, Instant>();
   let lost = false;
+  let inventoryRetryTime: Instant = 0;
 
   function count(key: string): void {
     counts[key] = (counts[key] ?? 0) + 1;
@@ -35,21 +46,45 @@ export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instan
       const result = await reconcile(record, isTurn, reconcileDeps);
       count(result.action.kind);
       if (result.kind !== "reconciled") count(result.kind);
+      if (result.kind === "conflict") rest(record);
       if (result.action.kind !== "Rest") log("info", "Workspace reconciled", { ...fields, ...describe(result) });
       if (leavesMoreToDo(result, deps.now())) passes.wake();
     } catch (error) {
       count("error");
+      rest(record);
       if (error instanceof LeaseLostError) lost = true;
       log("error", "Reconciliation failed", { ...fields, error: causeOf(error) });
     }
   }
 
+  function rest({ uid }: WorkspaceRecord): void {
+    restUntil.set(uid, deps.now() + deps.config.pollIntervalMs / 2);
+  }
+
   function begin(record: WorkspaceRecord, isTurn: boolean): boolean {
     const kind = isTurn || record.lane !== null ? "start" : record.unreachableTime === null ? "ordinary" : "unreachable";
-    return lost || passes.begin(kind, record.uid, () => pass(record, isTurn));
+    if (lost || (restUntil.get(record.uid) ?? 0) > deps.now()) return true;
+    return passes.begin(kind, record.uid, () => pass(record, isTurn));
+  }
+
+  async function sweepInventory(settings: ControllerSettings, lastTime: Instant): Promise<void> {
+    try {
+      const { destroyed, retryTime } = await collectGarbage({ ...deps, epoch, settings, lastTime, endTime });
+      inventoryRetryTime = retryTime ?? 0;
+      for (let index = 0; index < destroyed; index += 1) count("DestroyOrphan");
+    } catch (error) {
+      count("sweepError");
+      if (error instanceof LeaseLostError) lost = true;
+      log("error", "Inventory sweep failed", { error: causeOf(error) });
+    }
   }
 
   return {
+    inventoryRetryTime: () => inventoryRetryTime,
+    collect: (settings, lastTime) => void passes.begin("sweep", "inventory", () => sweepInventory(settings, lastTime)),
+    widen: (laneWidth) => {
+      reconcileDeps = { ...reconcileDeps, laneWidth };
+    },
     dispatch: (record) => begin(record, false),
     start: (record) => void begin(record, true),
     idle: (ms) => passes.idle(ms),
@@ -60,9 +95,9 @@ export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instan
 }
 
 function forPasses(deps: SweepDeps, epoch: number, endTime: Instant): ReconcileDeps {
-  const { db, fleet, config, now, chance, newId } = deps;
+  const { store, fleet, config, now, chance, newId } = deps;
   return {
-    db,
+    store,
     fleet,
     epoch,
     now,
@@ -70,6 +105,7 @@ function forPasses(deps: SweepDeps, epoch: number, endTime: Instant): ReconcileD
     newStartId: newId,
     startTimeoutMs: config.startTimeoutMs,
     laneWidth: config.startLaneWidth,
+    runningLimits: runningLimitsOf(config),
     startWaitMs: () => Math.max(0, Math.min(START_WAIT_MS, endTime - now())),
   };
 }

@@ -3,7 +3,7 @@
  * start delays no deletion; a sandbox that did not answer last time waits only for others of its like (invariant 10).
  */
 
-export type PassKind = "ordinary" | "unreachable" | "start";
+export type PassKind = "ordinary" | "unreachable" | "start" | "sweep";
 
 export interface Passes {
   /** Begins the pass, unless one is under way for the same workspace. False where there is no room: offer it again in the next round. */
@@ -17,7 +17,7 @@ export interface Passes {
 }
 
 /** How many starts there are is for the start lane to say. */
-const ROOM: Readonly<Record<PassKind, number>> = { ordinary: 8, unreachable: 4, start: Number.POSITIVE_INFINITY };
+const ROOM: Readonly<Record<PassKind, number>> = { ordinary: 8, unreachable: 4, start: Number.POSITIVE_INFINITY, sweep: 1 };
 
 export function createPasses(sleep: (ms: number, signal: AbortSignal) => Promise<void>): Passes {
   const underWay = new Map<string, Promise<void>>();

@@ -5,7 +5,8 @@
  * and needs no parsable spec (invariant 5). 3. A start needs a place in the lane (invariant 1).
  */
 import type { Exit, Instant, Observation, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
-import { compare } from "./compare.ts";
+import { compare, toObservedState } from "./compare.ts";
+import { deservesNewTry, expiryOf } from "./wish.ts";
 
 /** Named for the state it leads to; each can be repeated without harm. */
 export type Action =
@@ -14,8 +15,12 @@ export type Action =
   /** Join those who wait for the start lane. */
   | { readonly kind: "Enqueue" }
   | { readonly kind: "Start" }
+  /** Remember that the workspace is suspended for idleness; the stop follows from that. */
+  | { readonly kind: "Suspend" }
   | { readonly kind: "Stop" }
   | { readonly kind: "Destroy" }
+  /** Its time is up: ask for its deletion. */
+  | { readonly kind: "Expire" }
   | { readonly kind: "Forget" };
 
 const REST: Action = { kind: "Rest" };
@@ -23,12 +28,14 @@ const REST: Action = { kind: "Rest" };
 /** `mayStart`: the workspace holds a place in the lane, or one is free and it is its turn. */
 export function plan(record: WorkspaceRecord, observed: Observation, now: Instant, mayStart: boolean): Action {
   if (record.deletionTime !== null) return planDeletion(record, observed);
+  if (isExpired(record, now)) return { kind: "Expire" };
   if (observed.kind === "Unknown") return REST;
-  if (record.spec === null || record.spec.paused) return REST;
+  if (record.spec?.paused) return REST;
+  if (record.instance?.destroyRequested && observed.kind !== "Destroyed") return { kind: "Destroy" };
+  if (record.spec === null) return REST;
   // An incarnation that is over has to be seen gone before another one may begin.
   if (observed.kind === "Destroying") return { kind: "Destroy" };
-  if (record.spec.operatingMode === "Suspended") return planSuspended(record.spec, observed);
-  return planRunning(record, record.spec, observed, now, mayStart);
+  return planSpec(record, record.spec, observed, now, mayStart);
 }
 
 function planDeletion(record: WorkspaceRecord, observed: Observation): Action {
@@ -36,66 +43,75 @@ function planDeletion(record: WorkspaceRecord, observed: Observation): Action {
   return observed.kind === "Unknown" ? REST : { kind: "Destroy" };
 }
 
-function planSuspended(spec: WorkspaceSpec, observed: Observation): Action {
-  return compare(spec, observed) === null ? REST : { kind: "Stop" };
+/** Needs no look at the sandbox. */
+export function isExpired({ spec, deletionTime }: WorkspaceRecord, now: Instant): boolean {
+  const expiry = deletionTime === null ? expiryOf(spec) : null;
+  return expiry !== null && now >= expiry;
 }
 
-function planRunning(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observation, now: Instant, mayStart: boolean): Action {
-  switch (compare(spec, observed)) {
-    case null:
+function planSpec(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observation, now: Instant, mayStart: boolean): Action {
+  const [first] = compare(record, spec, toObservedState(observed), now);
+  switch (first?.type) {
+    case undefined:
       return REST;
+    case "Unexpected":
+    case "LifetimeOverrun":
+      return { kind: "Stop" };
     case "OutOfSync":
       return { kind: "Destroy" };
-    case "Unexpected":
+    case "IdleOverrun":
+      return { kind: "Suspend" };
     case "Missing":
-      break;
+      return planMissing(record, observed, now, mayStart);
   }
+}
+
+function planMissing(record: WorkspaceRecord, observed: Observation, now: Instant, mayStart: boolean): Action {
   if (isStalled(record) || failureToCount(record, observed) !== null) return REST;
   if (isBackingOff(record, now)) return REST;
   if (mayStart) return { kind: "Start" };
   return observed.kind === "Starting" || record.queuedTime !== null ? REST : { kind: "Enqueue" };
 }
 
-/** Retrying is pointless until the generation changes. */
-export function isStalled({ status, generation }: WorkspaceRecord): boolean {
+/** Retrying is pointless until the generation changes or somebody asks for it. */
+export function isStalled(record: WorkspaceRecord): boolean {
   return (
-    status.observedGeneration === generation &&
-    status.conditions.some(({ type, status: value, reason }) => type === "Stalled" && value === "True" && reason !== "InvalidSpec")
+    !deservesNewTry(record) &&
+    record.status.conditions.some(({ type, status, reason }) => type === "Stalled" && status === "True" && reason !== "InvalidSpec")
   );
 }
 
 /** A new wish deserves a new try: what an older generation waited for does not hold it back. */
-function isBackingOff({ status, generation, nextRetryTime }: WorkspaceRecord, now: Instant): boolean {
-  return status.observedGeneration === generation && nextRetryTime !== null && nextRetryTime > now;
+function isBackingOff(record: WorkspaceRecord, now: Instant): boolean {
+  return !deservesNewTry(record) && record.nextRetryTime !== null && record.nextRetryTime > now;
 }
 
 export type CountableFailure =
   | { readonly kind: "StartFailed"; readonly failure: Extract<Observation, { kind: "Failed" }>["failure"] }
   | { readonly kind: "Crashed"; readonly exit: Exit };
 
-/** What this look shows for the first time: the end of the start that holds the lane, or the crash of a Ready container. */
+/** What this look shows for the first time: the end of the start that was admitted last, or the crash of a Ready container. */
 export function failureToCount(record: WorkspaceRecord, observed: Observation): CountableFailure | null {
-  if (observed.kind === "Failed" && record.lane?.startId === observed.startId) {
+  if (observed.kind === "Failed" && record.startId === observed.startId) {
     return { kind: "StartFailed", failure: observed.failure };
   }
   if (observed.kind !== "Stopped" || observed.exit === null || !vouchedFor(record, observed.startId)) return null;
-  const isCountable = isCrash(observed.exit) || wasShort(record, observed.exit);
-  return isCountable ? { kind: "Crashed", exit: observed.exit } : null;
+  return isCrash(record, observed.exit) ? { kind: "Crashed", exit: observed.exit } : null;
 }
 
 /** Ready until now, or verified so recently that no pass has seen it. */
-function vouchedFor({ readyTime, lane }: WorkspaceRecord, startId: string | null): boolean {
-  return readyTime !== null || (lane !== null && lane.startId === startId);
+function vouchedFor({ readyTime, startId }: WorkspaceRecord, observed: string | null): boolean {
+  return readyTime !== null || (startId !== null && startId === observed);
 }
 
-/** A container that ends again and again soon after it was Ready does not do what it is there for, however cleanly it ends. */
-function wasShort({ readyTime }: WorkspaceRecord, exit: Exit): boolean {
-  return readyTime === null || exit.time - readyTime < SHORT_LIFE_MS;
+/** What the platform asked for is no crash. A container that ends again and again soon after it was Ready is one, however cleanly it ends. */
+function isCrash({ readyTime }: WorkspaceRecord, { code, signalled, time }: Exit): boolean {
+  if (signalled) return false;
+  const wasShort = readyTime === null || time - readyTime < SHORT_LIFE_MS;
+  return wasShort || (code !== null && !CLEAN_CODES.has(code));
 }
 
 const SHORT_LIFE_MS = 30_000;
 
 /** 0 is a clean end, 143 the SIGTERM of an idle stop or a rollout; without a code nobody knows. */
-function isCrash({ code }: Exit): boolean {
-  return code !== null && code !== 0 && code !== 143;
-}
+const CLEAN_CODES: ReadonlySet<number> = new Set([0, 143]);

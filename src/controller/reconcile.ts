@@ -1,15 +1,14 @@
 /** One workspace, one step toward its wish. Safe to run twice, at any time, by whoever holds the lease. */
-import type { Database } from "../store/db.ts";
-import { holdsLease } from "../store/lease.ts";
-import { admitStart, forget, saveConclusion } from "../store/progress.ts";
+import type { ControllerStore } from "../store/controller-store.ts";
+import type { RunningLimits } from "../store/quota.ts";
 import type { Conclusion, Instant, Observation, WorkspaceRecord } from "../workspace.ts";
 import { conclude } from "./conclude.ts";
 import { type Fleet, LeaseLostError } from "./fleet.ts";
-import { type Action, plan } from "./plan.ts";
+import { type Action, isExpired, plan } from "./plan.ts";
 import { specHash } from "./spec-hash.ts";
 
 export interface ReconcileDeps {
-  readonly db: Database;
+  readonly store: ControllerStore;
   readonly fleet: Fleet;
   readonly epoch: number;
   readonly now: () => Instant;
@@ -18,13 +17,14 @@ export interface ReconcileDeps {
   readonly newStartId: () => string;
   readonly startTimeoutMs: number;
   readonly laneWidth: number;
+  readonly runningLimits: RunningLimits;
   /** How long a pass may wait for a start; what is left of it is found by the next. */
   readonly startWaitMs: () => number;
 }
 
 export type ReconcileResult =
   /** `conflict`: somebody else wrote the row meanwhile, and the next pass decides afresh. */
-  | { readonly kind: "conflict" | "forgotten"; readonly action: Action }
+  | { readonly kind: "conflict" | "forgotten" | "expired"; readonly action: Action }
   | { readonly kind: "reconciled"; readonly action: Action; readonly conclusion: Conclusion };
 
 /** The lane is kept for a while after the sandbox's own deadline, in which the sandbox destroys what did not become ready. */
@@ -38,34 +38,45 @@ export async function reconcile(record: WorkspaceRecord, isTurn: boolean, deps: 
   try {
     return await step(record, isTurn, deps);
   } catch (error) {
-    if (!(error instanceof LeaseLostError) || !(await holdsLease(deps.db, deps.epoch))) throw error;
+    if (!(error instanceof LeaseLostError) || !(await deps.store.holdsLease(deps.epoch))) throw error;
     const failure = { class: "Uncertain", reason: "Unreachable", message: error.message } as const;
     return save({ kind: "Rest" }, { record, observed: { kind: "Unknown", failure } }, deps);
   }
 }
 
 async function step(record: WorkspaceRecord, isTurn: boolean, deps: ReconcileDeps): Promise<ReconcileResult> {
+  // What has expired is deleted whatever its sandbox does, and whether or not it answers.
+  if (isExpired(record, deps.now())) return expire(record, deps);
   const observed = await observe(record, deps);
   const action = plan(record, observed, deps.now(), isTurn || record.lane !== null);
   if (action.kind === "Forget") {
-    const forgotten = await forget(deps.db, deps.epoch, record);
+    const forgotten = await deps.store.forget(deps.epoch, record, deps.now());
     return { kind: forgotten ? "forgotten" : "conflict", action };
   }
-
+  if (action.kind === "Expire") return expire(record, deps);
   const performed = await perform(action, record, observed, deps);
   return performed === null ? { kind: "conflict", action } : save(action, performed, deps);
+}
+
+async function expire(record: WorkspaceRecord, { store, epoch, now }: ReconcileDeps): Promise<ReconcileResult> {
+  const expired = await store.expire(epoch, record, now());
+  return { kind: expired ? "expired" : "conflict", action: { kind: "Expire" } };
 }
 
 async function save(action: Action, { record, observed }: Performed, deps: ReconcileDeps): Promise<ReconcileResult> {
   const now = deps.now();
   const conclusion = conclude(record, action, observed, now, deps.chance());
-  const saved = await saveConclusion(deps.db, deps.epoch, record, conclusion, now);
+  const saved = await deps.store.saveConclusion(deps.epoch, record, conclusion, now);
   return saved ? { kind: "reconciled", action, conclusion } : { kind: "conflict", action };
 }
 
 /** Without a ledger row nothing was ever admitted: there is no sandbox to ask, and asking would create one. */
-function observe({ instance }: WorkspaceRecord, { fleet, epoch }: ReconcileDeps): Promise<Observation> | Observation {
-  return instance === null ? { kind: "Absent" } : fleet.observe(instance, epoch);
+async function observe({ instance, startId }: WorkspaceRecord, { fleet, epoch }: ReconcileDeps): Promise<Observation> {
+  if (instance === null) return { kind: "Absent" };
+  const observed = await fleet.observe(instance, epoch);
+  // What another record's start vouched for, this one's has yet to: the container is kept, whatever it was started with.
+  const isForeign = instance.adopted && observed.kind === "Running" && observed.startId !== startId;
+  return isForeign ? { kind: "Unverified" } : observed;
 }
 
 interface Performed {
@@ -87,6 +98,8 @@ async function perform(action: Action, record: WorkspaceRecord, observed: Observ
       return { record, observed: instance === null ? observed : await fleet.destroy(instance, epoch) };
     case "Rest":
     case "Enqueue":
+    case "Suspend":
+    case "Expire":
     case "Forget":
       return { record, observed };
   }
@@ -96,13 +109,18 @@ async function start(record: WorkspaceRecord, observed: Observation, deps: Recon
   const admitted = record.lane === null ? await admit(record, observed, deps) : record;
   const { instance, lane, spec } = admitted ?? {};
   if (!admitted || !instance || !lane || !spec) return null;
+  const timeoutMs = lane.deadlineTime - LANE_MARGIN_MS - deps.now();
+  // The place is, or soon will be, somebody else's.
+  if (timeoutMs <= 0) return null;
   const order = {
     startId: lane.startId,
     workspaceUid: record.uid,
-    timeoutMs: Math.max(0, lane.deadlineTime - LANE_MARGIN_MS - deps.now()),
+    timeoutMs,
     directory: spec.directory,
     env: spec.env,
     specHash: specHash(spec),
+    // A running container cannot take up an environment.
+    adopt: instance.adopted && Object.keys(spec.env).length === 0,
   };
   return { record: admitted, observed: await deps.fleet.start(instance, deps.epoch, order, deps.startWaitMs()) };
 }
@@ -118,10 +136,11 @@ async function admit(record: WorkspaceRecord, observed: Observation, deps: Recon
   };
   const starting: Observation = { kind: "Starting", startId: lane.startId };
   const conclusion = conclude(record, { kind: "Start" }, starting, now, deps.chance());
-  const admission = { instance, startId: lane.startId, deadlineTime: lane.deadlineTime, laneWidth: deps.laneWidth, conclusion };
-  const resourceVersion = await admitStart(deps.db, deps.epoch, record, admission, now);
+  const { laneWidth, runningLimits } = deps;
+  const admission = { instance, startId: lane.startId, deadlineTime: lane.deadlineTime, laneWidth, runningLimits, conclusion };
+  const resourceVersion = await deps.store.admitStart(deps.epoch, record, admission, now);
   if (resourceVersion === null) return null;
-  const { status, failures, nextRetryTime, readyTime } = conclusion;
+  const { status, failures, nextRetryTime, readyTime, observed: seen } = conclusion;
   return {
     ...record,
     resourceVersion,
@@ -129,7 +148,11 @@ async function admit(record: WorkspaceRecord, observed: Observation, deps: Recon
     failures,
     nextRetryTime,
     readyTime,
-    instance,
+    observed: seen,
+    startId: lane.startId,
+    idleTime: null,
+    reconcileRequestTime: null,
+    instance: { ...instance, running: true, destroyRequested: false },
     lane,
     incarnation: instance.incarnation,
     queuedTime: null,

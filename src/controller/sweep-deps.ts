@@ -1,12 +1,15 @@
 /** What a tick works with: the ports, the settings, and time, chance and ids as inputs. */
 import type { Config } from "../config.ts";
-import type { Database } from "../store/db.ts";
+import type { ControllerStore } from "../store/controller-store.ts";
 import type { Instant } from "../workspace.ts";
 import type { Fleet } from "./fleet.ts";
+import type { Inventory } from "./inventory.ts";
 
 export interface SweepDeps {
-  readonly db: Database;
+  readonly store: ControllerStore;
   readonly fleet: Fleet;
+  /** Null: the ledger is the only inventory. */
+  readonly inventory: Inventory | null;
   readonly config: Config;
   readonly now: () => Instant;
   /** Resolves early where the signal aborts. */

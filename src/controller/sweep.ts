@@ -3,11 +3,11 @@
  * getting the lease is normal, and losing it ends the tick.
  */
 import { log } from "../log.ts";
-import { type Lease, acquireLease, releaseLease, renewLease } from "../store/lease.ts";
+import type { Lease } from "../store/lease.ts";
 import type { Instant } from "../workspace.ts";
 import { type Dispatcher, causeOf, createDispatcher } from "./dispatch.ts";
-import { type ResyncProgress, resyncTime } from "./resync.ts";
-import { runRound } from "./round.ts";
+import { resyncTime } from "./resync.ts";
+import { type RoundState, runRound } from "./round.ts";
 import type { SweepDeps } from "./sweep-deps.ts";
 
 export interface SweepSummary {
@@ -35,9 +35,9 @@ export async function sweep(deps: SweepDeps): Promise<SweepSummary | null> {
 }
 
 async function waitForLease(deps: SweepDeps, until: Instant): Promise<Lease | null> {
-  const { db, config, now, newId } = deps;
+  const { store, config, now, newId } = deps;
   for (;;) {
-    const lease = await acquireLease(db, newId(), now(), config.leaseMs);
+    const lease = await store.acquireLease(newId(), now(), config.leaseMs);
     if (lease !== null || now() + config.pollIntervalMs > until) return lease;
     await deps.sleep(config.pollIntervalMs, new AbortController().signal);
   }
@@ -64,7 +64,10 @@ class Tick {
   readonly #endTime: Instant;
   readonly #dispatcher: Dispatcher;
   #expiresTime: Instant;
-  #resync: ResyncProgress;
+  #state: RoundState;
+  /** Of the last sweep of the inventory; 0 before the first. */
+  #inventoryTime: Instant;
+  #nextInventoryTime: Instant;
 
   constructor(deps: SweepDeps, lease: Lease, endTime: Instant) {
     this.#deps = deps;
@@ -72,7 +75,10 @@ class Tick {
     this.#endTime = endTime;
     this.#dispatcher = createDispatcher(deps, lease.epoch, endTime);
     this.#expiresTime = lease.expiresTime;
-    this.#resync = { time: lease.resyncTime, place: null };
+    this.#state = { settings: lease.settings, resync: { time: lease.resyncTime, place: null } };
+    const { time = 0, retryTime = null } = lease.inventory ?? {};
+    this.#inventoryTime = time;
+    this.#nextInventoryTime = Math.max(time + deps.config.sweepIntervalMs, retryTime ?? 0);
   }
 
   counts(): Readonly<Record<string, number>> {
@@ -86,7 +92,8 @@ class Tick {
     while (now() < this.#endTime && !this.#dispatcher.leaseLost()) {
       try {
         if (!(await this.#keepLease())) return false;
-        this.#resync = await runRound(this.#deps, this.#dispatcher, this.#resync);
+        this.#state = await runRound(this.#deps, this.#dispatcher, this.#state);
+        this.#sweepInventory();
         this.rounds += 1;
         failedInARow = 0;
       } catch (error) {
@@ -112,16 +119,25 @@ class Tick {
 
   /** False where the lease was lost. */
   release(isThrough: boolean): Promise<boolean> {
-    return releaseLease(this.#deps.db, this.#epoch, this.#resyncTime(), isThrough ? this.#deps.now() : null);
+    return this.#deps.store.releaseLease(this.#epoch, this.#resyncTime(), isThrough ? this.#deps.now() : null);
   }
 
   async #keepLease(): Promise<boolean> {
-    const { db, config, now } = this.#deps;
+    const { store, config, now } = this.#deps;
     if (this.#expiresTime - now() >= (config.leaseMs * 2) / 3) return true;
     const expiresTime = now() + config.leaseMs;
-    const isKept = await renewLease(db, this.#epoch, expiresTime, this.#resyncTime());
+    const isKept = await store.renewLease(this.#epoch, expiresTime, this.#resyncTime());
     if (isKept) this.#expiresTime = expiresTime;
     return isKept;
+  }
+
+  /** Beside the rounds: a slow list delays nobody. */
+  #sweepInventory(): void {
+    const now = this.#deps.now();
+    if (now < Math.max(this.#nextInventoryTime, this.#dispatcher.inventoryRetryTime())) return;
+    this.#nextInventoryTime = now + this.#deps.config.sweepIntervalMs;
+    this.#dispatcher.collect(this.#state.settings, this.#inventoryTime);
+    this.#inventoryTime = now;
   }
 
   #heartbeatMs(): number {
@@ -129,6 +145,6 @@ class Tick {
   }
 
   #resyncTime(): Instant {
-    return resyncTime(this.#resync, this.#deps.now(), this.#deps.config.resyncIntervalMs);
+    return resyncTime(this.#state.resync, this.#deps.now(), this.#deps.config.resyncIntervalMs);
   }
 }

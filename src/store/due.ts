@@ -1,7 +1,9 @@
 /** What the controller reads: the workspaces that are due, in one round trip whose cost does not depend on how many exist. */
 import { and, asc, eq, gt, isNotNull, isNull, lte, or, type SQL, sql } from "drizzle-orm";
-import type { Instant, WorkspaceRecord } from "../workspace.ts";
+import type { ControllerSettings, Instant, WorkspaceRecord } from "../workspace.ts";
+import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
+import { type RunningLimits, isQuotaReached } from "./quota.ts";
 import { toRecord } from "./rows.ts";
 import { controller, instances, startLane, workspaces } from "./schema.ts";
 import { instanceColumns, laneColumns } from "./selections.ts";
@@ -24,7 +26,9 @@ export interface DueQuery {
   readonly now: Instant;
   /** Null where no turn has come. */
   readonly resync: ResyncWindow | null;
+  readonly resyncIntervalMs: number;
   readonly laneWidth: number;
+  readonly runningLimits: RunningLimits;
   /** Of each of the three lists. */
   readonly limit: number;
 }
@@ -34,15 +38,16 @@ export interface DueWorkspaces {
   readonly due: readonly WorkspaceRecord[];
   /** In the order of their turns. */
   readonly resync: readonly WorkspaceRecord[];
-  /** Those first in line for the start lane, as many as it has room for; none while the brake is on. */
+  /** Those first in line for the start lane, as many as it has room for; none while the brake is on or their namespace is full. */
   readonly startable: readonly WorkspaceRecord[];
+  readonly settings: ControllerSettings;
 }
 
 export async function loadDue(db: Database, query: DueQuery): Promise<DueWorkspaces> {
-  const { now, limit, laneWidth, resync } = query;
+  const { now, limit, laneWidth, resync, runningLimits } = query;
   const brakeIsOn = sql`EXISTS (SELECT 1 FROM ${controller} WHERE ${controller.brakeUntilTime} > ${now})`;
-  const [due, turns, startable, [lanes]] = await db.batch([
-    selectRecords(db, now)
+  const [due, turns, startable, [lanes], settings] = await db.batch([
+    selectRecords(db, now, runningLimits)
       .where(and(isNotNull(workspaces.nextReconcileTime), lte(workspaces.nextReconcileTime, now)))
       .orderBy(
         sql`${workspaces.unreachableTime} IS NOT NULL`,
@@ -51,38 +56,55 @@ export async function loadDue(db: Database, query: DueQuery): Promise<DueWorkspa
         asc(workspaces.resourceVersion),
       )
       .limit(limit),
-    selectRecords(db, now)
-      .where(and(isNull(workspaces.nextReconcileTime), resync === null ? sql`0` : isTurn(resync)))
+    selectRecords(db, now, runningLimits)
+      // What is due within the interval is looked at anyway.
+      .where(
+        and(
+          or(isNull(workspaces.nextReconcileTime), gt(workspaces.nextReconcileTime, now + query.resyncIntervalMs)),
+          resync === null ? sql`0` : isTurn(resync),
+        ),
+      )
       .orderBy(resync === null ? sql`1` : inTurn(resync))
       .limit(limit),
-    selectRecords(db, now)
-      .where(and(isNotNull(workspaces.queuedTime), isNull(workspaces.unreachableTime), sql`NOT ${brakeIsOn}`))
-      .orderBy(asc(workspaces.queuedTime), asc(workspaces.resourceVersion))
+    selectRecords(db, now, runningLimits)
+      .where(
+        and(
+          isNotNull(workspaces.queuedTime),
+          isNull(workspaces.unreachableTime),
+          sql`NOT ${brakeIsOn}`,
+          sql`NOT ${isQuotaReached(runningLimits, sql`${workspaces.namespace}`, sql`${workspaces.uid}`)}`,
+        ),
+      )
+      // Many join at the same moment; a place among them must not change with the row.
+      .orderBy(asc(workspaces.queuedTime), asc(workspaces.creationTime), asc(workspaces.uid))
       .limit(laneWidth),
     db
       .select({ held: sql<number>`count(*)` })
       .from(startLane)
       .where(gt(startLane.deadlineTime, now)),
+    selectSettings(db),
   ]);
   return {
     due: due.map(readRecord),
     resync: turns.map(readRecord),
     startable: startable.slice(0, Math.max(0, laneWidth - (lanes?.held ?? 0))).map(readRecord),
+    settings: toSettings(settings),
   };
 }
 
 /** A lane place whose deadline passed is nobody's: its start can no longer happen. */
-function selectRecords(db: Database, now: Instant) {
+export function selectRecords(db: Database, now: Instant, runningLimits: RunningLimits) {
+  const quotaReached = isQuotaReached(runningLimits, sql`${workspaces.namespace}`, sql`${workspaces.uid}`).as("quota_reached");
   return db
-    .select({ workspace: workspaces, instance: instanceColumns, lane: laneColumns })
+    .select({ workspace: workspaces, instance: instanceColumns, lane: laneColumns, quotaReached })
     .from(workspaces)
     .leftJoin(instances, eq(instances.workspaceUid, workspaces.uid))
     .leftJoin(startLane, and(eq(startLane.workspaceUid, workspaces.uid), gt(startLane.deadlineTime, now)))
     .$dynamic();
 }
 
-function readRecord(row: Awaited<ReturnType<typeof selectRecords>>[number]): WorkspaceRecord {
-  return toRecord(row.workspace, row.instance, row.lane);
+export function readRecord(row: Awaited<ReturnType<typeof selectRecords>>[number]): WorkspaceRecord {
+  return toRecord(row.workspace, row.instance, row.lane, row.quotaReached);
 }
 
 function isTurn({ from, to, wraps }: ResyncWindow): SQL | undefined {

@@ -1,48 +1,40 @@
 /**
- * What the API may write: spec, labels, annotations, and the request to be looked at or deleted. Never status.
+ * What the API may write of a workspace: spec, labels, annotations, and the requests to be looked at, woken or deleted. Never status.
  *
- * Every write is a compare-and-swap on `revision`, which the controller never moves: status churn breaks no client.
+ * Every write is a compare-and-swap on `revision`, which the controller never moves: status churn breaks no client. Its event is
+ * written in the same batch, and only where the write took place.
  */
-import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Instant, Workspace, WorkspaceName, WorkspaceSpec } from "../workspace.ts";
+import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
+import type { Instant, Workspace, WorkspaceEvent, WorkspaceSpec } from "../workspace.ts";
 import type { Database } from "./db.ts";
+import { capEvents, recordEvent } from "./events.ts";
 import { toWorkspace } from "./rows.ts";
 import { workspaces } from "./schema.ts";
-import { INITIAL_STATUS } from "./status.ts";
+import { hasRoom, type Limits, NO_LIMITS } from "./usage-reading.ts";
 import { currentVersion, nextVersion } from "./versions.ts";
+import { type NewWorkspace, workspaceRow } from "./workspace-row.ts";
 
-export interface NewWorkspace extends WorkspaceName {
-  /** A UUID: its first digits also choose the workspace's turn in the resync. */
-  readonly uid: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly spec: WorkspaceSpec;
-  readonly now: Instant;
+/** How a client's write is to be done. */
+export interface WriteOptions {
+  /** The name of the token that asks for it. */
+  readonly actor?: string;
+  /** What the namespace must have room for. */
+  readonly limits?: Limits;
 }
 
-/** The workspace as created, or null where the name is taken. */
-export async function createWorkspace(db: Database, workspace: NewWorkspace): Promise<Workspace | null> {
-  const { uid, namespace, name, now } = workspace;
+/** The workspace as created, or null where the name is taken or the namespace has no room. */
+export async function createWorkspace(
+  db: Database,
+  workspace: NewWorkspace,
+  { actor, limits = NO_LIMITS }: WriteOptions = {},
+): Promise<Workspace | null> {
+  const { uid, namespace, now } = workspace;
   const insert = db
     .insert(workspaces)
-    .values({
-      uid,
-      namespace,
-      name,
-      spec: JSON.stringify(workspace.spec),
-      labels: JSON.stringify(workspace.labels),
-      annotations: JSON.stringify(workspace.annotations),
-      generation: 1,
-      revision: 1,
-      creationTime: now,
-      resourceVersion: currentVersion,
-      nextReconcileTime: now,
-      status: JSON.stringify(INITIAL_STATUS),
-      resyncPhase: resyncPhase(uid),
-    })
+    .select(workspaceRow(workspace, 0, hasRoom(limits, namespace, { uid })))
     .onConflictDoNothing()
     .returning();
-  const [, [inserted]] = await db.batch([nextVersion(db), insert]);
+  const [, [inserted]] = await db.batch([nextVersion(db), insert, ...history(db, { ...workspace, actor }, CREATED, now)]);
   return inserted ? toWorkspace(inserted, null) : null;
 }
 
@@ -52,54 +44,101 @@ export interface Replacement {
   readonly spec: WorkspaceSpec;
   /** Whether the normalised spec is another wish; only then the generation rises and the controller is called. */
   readonly specChanged: boolean;
+  /** For the history: what of the spec changed, without any value. */
+  readonly change?: string;
   readonly now: Instant;
 }
 
-/** The workspace as replaced, or null where `current` is out of date: another revision, gone, or being deleted. */
-export async function replaceWorkspace(db: Database, current: Workspace, replacement: Replacement): Promise<Workspace | null> {
-  const { specChanged, now } = replacement;
-  const update = db
-    .update(workspaces)
-    .set({
-      labels: JSON.stringify(replacement.labels),
-      annotations: JSON.stringify(replacement.annotations),
-      revision: current.revision + 1,
-      resourceVersion: currentVersion,
-      ...(specChanged && {
-        spec: JSON.stringify(replacement.spec),
-        generation: current.generation + 1,
-        nextReconcileTime: now,
-      }),
-    })
-    .where(and(isCurrent(current), isNull(workspaces.deletionTime)))
-    .returning();
-  const [, [updated]] = await db.batch([nextVersion(db), update]);
-  return updated ? { ...toWorkspace(updated, null), sandboxId: current.sandboxId } : null;
+/** The workspace as replaced, or null where `current` is out of date (another revision, gone, being deleted) or there is no room. */
+export async function replaceWorkspace(
+  db: Database,
+  current: Workspace,
+  replacement: Replacement,
+  options: WriteOptions = {},
+): Promise<Workspace | null> {
+  const { specChanged, change = "", now } = replacement;
+  const fields = {
+    labels: JSON.stringify(replacement.labels),
+    annotations: JSON.stringify(replacement.annotations),
+    ...(specChanged && {
+      spec: JSON.stringify(replacement.spec),
+      generation: current.generation + 1,
+      nextReconcileTime: now,
+    }),
+  };
+  const event = specChanged ? ({ type: "Normal", reason: "SpecChanged", message: change } as const) : null;
+  return await write(db, current, fields, event, now, options);
 }
 
 /** The workspace as it is being deleted, or null where `current` is out of date. */
-export async function requestDeletion(db: Database, current: Workspace, now: Instant): Promise<Workspace | null> {
-  const update = db
-    .update(workspaces)
-    .set({
-      deletionTime: now,
-      revision: current.revision + 1,
-      resourceVersion: currentVersion,
-      nextReconcileTime: now,
-    })
-    .where(and(isCurrent(current), isNull(workspaces.deletionTime)))
+export async function requestDeletion(
+  db: Database,
+  current: Workspace,
+  now: Instant,
+  options: WriteOptions = {},
+): Promise<Workspace | null> {
+  return await write(db, current, { deletionTime: now, nextReconcileTime: now }, DELETION_REQUESTED, now, options);
+}
+
+/** The workspace, to be woken from a suspension for idleness; null where `current` is out of date or there is no room. */
+export async function requestWake(db: Database, current: Workspace, now: Instant, options: WriteOptions = {}): Promise<Workspace | null> {
+  // A suspension that the controller dated by a clock ahead of this one must end all the same.
+  const wakeTime = sql`max(${now}, coalesce(${workspaces.idleTime}, 0))`;
+  return await write(db, current, { wakeTime, nextReconcileTime: now }, WAKE_REQUESTED, now, options);
+}
+
+/** The workspace, whose backoff and stall are to be forgotten; null where `current` is out of date. */
+export async function requestReconcile(
+  db: Database,
+  current: Workspace,
+  now: Instant,
+  options: WriteOptions = {},
+): Promise<Workspace | null> {
+  return await write(db, current, { reconcileRequestTime: now, nextReconcileTime: now }, RECONCILE_REQUESTED, now, options);
+}
+
+const CREATED: WorkspaceEvent = { type: "Normal", reason: "Created", message: "" };
+const DELETION_REQUESTED: WorkspaceEvent = { type: "Normal", reason: "DeletionRequested", message: "" };
+const WAKE_REQUESTED: WorkspaceEvent = { type: "Normal", reason: "WakeRequested", message: "" };
+const RECONCILE_REQUESTED: WorkspaceEvent = { type: "Normal", reason: "ReconcileRequested", message: "" };
+
+type Fields = Parameters<ReturnType<typeof updateWorkspaces>["set"]>[0];
+
+async function write(
+  db: Database,
+  current: Workspace,
+  fields: Fields,
+  event: WorkspaceEvent | null,
+  now: Instant,
+  { actor, limits = NO_LIMITS }: WriteOptions,
+): Promise<Workspace | null> {
+  const update = updateWorkspaces(db)
+    .set({ ...fields, revision: current.revision + 1, resourceVersion: currentVersion })
+    .where(and(isCurrent(current), isNull(workspaces.deletionTime), hasRoom(limits, current.namespace, current)))
     .returning();
-  const [, [updated]] = await db.batch([nextVersion(db), update]);
+  const after = event === null ? [] : history(db, { ...current, actor }, event, now);
+  const [, [updated]] = await db.batch([nextVersion(db), update, ...after]);
   return updated ? { ...toWorkspace(updated, null), sandboxId: current.sandboxId } : null;
+}
+
+function updateWorkspaces(db: Database) {
+  return db.update(workspaces);
+}
+
+function history(
+  db: Database,
+  { uid, namespace, name, actor }: Pick<Workspace, "uid" | "namespace" | "name"> & { readonly actor: string | undefined },
+  event: WorkspaceEvent,
+  now: Instant,
+) {
+  return [recordEvent(db, { uid, namespace, name, actor: actor ?? null }, event, now, isWritten(uid)), capEvents(db, uid)] as const;
+}
+
+/** Whether the batch's own write of the row took place. */
+export function isWritten(uid: string): SQL {
+  return sql`EXISTS (SELECT 1 FROM ${workspaces} WHERE ${workspaces.uid} = ${uid} AND ${workspaces.resourceVersion} = ${currentVersion})`;
 }
 
 function isCurrent(current: Workspace) {
   return and(eq(workspaces.uid, current.uid), eq(workspaces.revision, current.revision));
 }
-
-function resyncPhase(uid: string) {
-  return sql<number>`${Number.parseInt(uid.slice(0, 8), 16) % RESYNC_PHASES}`;
-}
-
-/** Turns in one resync interval. */
-const RESYNC_PHASES = 1_000_000;

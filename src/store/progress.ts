@@ -4,10 +4,14 @@
  * Every write is fenced by the lease's epoch and is a compare-and-swap on the row's resource version. In a batch the later statements
  * hang on what the first one did, since a missed condition does not roll a batch back.
  */
-import { and, eq, lte, ne, type SQL, sql } from "drizzle-orm";
-import type { Conclusion, Instance, Instant, WorkspaceRecord } from "../workspace.ts";
+import { and, eq, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
+import type { Conclusion, Instance, Instant, ObservedState, WorkspaceRecord } from "../workspace.ts";
 import type { Database } from "./db.ts";
-import { controller, instances, startLane, workspaces } from "./schema.ts";
+import { capEvents, recordEvent } from "./events.ts";
+import { isHeld } from "./lease.ts";
+import { type RunningLimits, isQuotaReached } from "./quota.ts";
+import { controller, instances, startLane, unclaimed, workspaces } from "./schema.ts";
+import { leaveUnclaimed } from "./unclaimed.ts";
 import { currentVersion, nextVersion } from "./versions.ts";
 
 /** False where the row moved on meanwhile, or the lease is lost: the next pass decides afresh. Writes nothing where nothing changed. */
@@ -30,6 +34,7 @@ export async function saveConclusion(
       queuedTime: conclusion.queuedTime,
       unreachableTime: conclusion.unreachableTime,
       nextReconcileTime: unlessPoked(record, conclusion.nextReconcileTime),
+      ...memoryOf(conclusion),
     })
     .where(isCurrent(record, epoch))
     .returning({ uid: workspaces.uid });
@@ -40,8 +45,29 @@ export async function saveConclusion(
     .update(controller)
     .set(nextBrake(conclusion, now))
     .where(and(sql`${conclusion.brake !== null || conclusion.readyTime === now}`, isWritten(record)));
-  const [, saved] = await db.batch([nextVersion(db), save, release, brake]);
+  const [, saved] = await db.batch([nextVersion(db), save, release, brake, ...sideEffects(db, record, conclusion, now)]);
   return saved.length === 1;
+}
+
+/** The columns of a conclusion beside those that every write of it decides for itself. Requests that it met are met. */
+function memoryOf({ startId, idleTime, observed }: Conclusion) {
+  return { startId, idleTime, observed: observed === null ? null : JSON.stringify(observed), reconcileRequestTime: null };
+}
+
+function sideEffects(db: Database, record: WorkspaceRecord, conclusion: Conclusion, now: Instant) {
+  const { uid, instance } = record;
+  const { running, event } = conclusion;
+  const written = isWritten(record);
+  const count =
+    instance === null || !isOtherInstance(instance, conclusion)
+      ? []
+      : [
+          db
+            .update(instances)
+            .set({ running, adopted: isStillAdopted(instance, conclusion) })
+            .where(and(eq(instances.doId, instance.doId), written)),
+        ];
+  return event === null ? count : [...count, recordEvent(db, record, event, now, written), capEvents(db, uid)];
 }
 
 export interface Admission {
@@ -50,6 +76,7 @@ export interface Admission {
   readonly startId: string;
   readonly deadlineTime: Instant;
   readonly laneWidth: number;
+  readonly runningLimits: RunningLimits;
   /** As concluded for a start that is about to begin. */
   readonly conclusion: Conclusion;
 }
@@ -66,11 +93,10 @@ export async function admitStart(
   now: Instant,
 ): Promise<number | null> {
   const { instance, startId, conclusion } = admission;
+  const { event } = conclusion;
   const isAdmitted = sql`EXISTS (SELECT 1 FROM ${startLane} WHERE ${startLane.startId} = ${startId})`;
-  const expire = db.delete(startLane).where(and(lte(startLane.deadlineTime, now), isHeld(epoch)));
-  const forgetOlder = db
-    .delete(instances)
-    .where(and(eq(instances.workspaceUid, record.uid), ne(instances.doId, instance.doId), isAdmitted));
+  const freePlaces = db.delete(startLane).where(and(lte(startLane.deadlineTime, now), isHeld(epoch)));
+  const isOlder = and(eq(instances.workspaceUid, record.uid), ne(instances.doId, instance.doId), isAdmitted);
   const update = db
     .update(workspaces)
     .set({
@@ -83,39 +109,68 @@ export async function admitStart(
       queuedTime: null,
       unreachableTime: null,
       nextReconcileTime: now,
+      ...memoryOf(conclusion),
+      startId,
     })
     .where(and(eq(workspaces.uid, record.uid), isAdmitted))
     .returning({ resourceVersion: workspaces.resourceVersion });
-  const [, , , , , updated] = await db.batch([
+  const [, , , , , , , updated] = await db.batch([
     nextVersion(db),
-    expire,
+    freePlaces,
     db.insert(startLane).select(freePlace(epoch, record, admission, now)),
-    forgetOlder,
+    leaveUnclaimed(db, isOlder, now),
+    db.delete(instances).where(isOlder),
     db
       .insert(instances)
       .select(ledgerRow(record, instance, now, isAdmitted))
-      .onConflictDoNothing(),
+      .onConflictDoUpdate({ target: instances.doId, set: { running: true, destroyRequestTime: null } }),
+    // A sweep may have met it before there was a record of it, as after a restored database.
+    db.delete(unclaimed).where(and(eq(unclaimed.doId, instance.doId), isAdmitted)),
     update,
+    ...(event === null ? [] : [recordEvent(db, record, event, now, isAdmitted), capEvents(db, record.uid)]),
   ]);
   return updated[0]?.resourceVersion ?? null;
 }
 
-/** Removes the row and its ledger. False where the row moved on or the lease is lost. */
-export async function forget(db: Database, epoch: number, record: WorkspaceRecord): Promise<boolean> {
+/**
+ * Removes the row and its ledger; what it had is watched as unclaimed until a sweep confirms that it is gone. False where the row moved on
+ * or the lease is lost.
+ */
+export async function forget(db: Database, epoch: number, record: WorkspaceRecord, now: Instant): Promise<boolean> {
   const isStillCurrent = sql`EXISTS (SELECT 1 FROM ${workspaces} WHERE ${isCurrent(record, epoch)})`;
-  const [, , , forgotten] = await db.batch([
+  const isOwn = and(eq(instances.workspaceUid, record.uid), isStillCurrent);
+  const [, , , , , forgotten] = await db.batch([
     nextVersion(db),
-    db.delete(instances).where(and(eq(instances.workspaceUid, record.uid), isStillCurrent)),
+    leaveUnclaimed(db, isOwn, now),
+    db.delete(instances).where(isOwn),
+    recordEvent(db, record, { type: "Normal", reason: "Deleted", message: "" }, now, isStillCurrent),
     db.delete(startLane).where(and(eq(startLane.workspaceUid, record.uid), isStillCurrent)),
     db.delete(workspaces).where(isCurrent(record, epoch)).returning({ uid: workspaces.uid }),
   ]);
   return forgotten.length === 1;
 }
 
+/** The workspace's time is up: deleted as if somebody had asked for it. False where the row moved on or the lease is lost. */
+export async function expire(db: Database, epoch: number, record: WorkspaceRecord, now: Instant): Promise<boolean> {
+  const update = db
+    .update(workspaces)
+    .set({ deletionTime: now, revision: sql`${workspaces.revision} + 1`, resourceVersion: currentVersion, nextReconcileTime: now })
+    .where(and(isCurrent(record, epoch), isNull(workspaces.deletionTime)))
+    .returning({ uid: workspaces.uid });
+  const event = { type: "Normal", reason: "Expired", message: "spec.expireTime has come." } as const;
+  const [, updated] = await db.batch([nextVersion(db), update, recordEvent(db, record, event, now, isWritten(record))]);
+  return updated.length === 1;
+}
+
 function isChange(record: WorkspaceRecord, conclusion: Conclusion): boolean {
   return (
     conclusion.laneReleased ||
     conclusion.brake !== null ||
+    record.reconcileRequestTime !== null ||
+    record.startId !== conclusion.startId ||
+    record.idleTime !== conclusion.idleTime ||
+    (record.instance !== null && isOtherInstance(record.instance, conclusion)) ||
+    essenceOf(record.observed) !== essenceOf(conclusion.observed) ||
     record.failures !== conclusion.failures ||
     record.nextRetryTime !== conclusion.nextRetryTime ||
     record.readyTime !== conclusion.readyTime ||
@@ -126,8 +181,20 @@ function isChange(record: WorkspaceRecord, conclusion: Conclusion): boolean {
   );
 }
 
-function isHeld(epoch: number): SQL {
-  return sql`EXISTS (SELECT 1 FROM ${controller} WHERE ${controller.epoch} = ${epoch})`;
+/** Until this record's own start has vouched for what runs, or nothing runs any more. */
+function isStillAdopted({ adopted }: Instance, { running, readyTime }: Conclusion): boolean {
+  return adopted && running && readyTime === null;
+}
+
+function isOtherInstance(instance: Instance, conclusion: Conclusion): boolean {
+  return instance.running !== conclusion.running || instance.adopted !== isStillAdopted(instance, conclusion);
+}
+
+/** What of a look is worth a write by itself: not that it was used again, nor that it was seen once more. */
+function essenceOf(observed: ObservedState | null): string {
+  if (observed === null) return "";
+  const { kind, specHash, startedTime, differences } = observed;
+  return JSON.stringify([kind, specHash, startedTime, differences.map(({ type }) => type)]);
 }
 
 function isCurrent(record: WorkspaceRecord, epoch: number): SQL | undefined {
@@ -154,25 +221,30 @@ function freePlace(epoch: number, record: WorkspaceRecord, admission: Admission,
     WHERE free.value NOT IN (SELECT slot FROM start_lane)
       AND (SELECT count(*) FROM start_lane) < ${laneWidth}
       AND NOT EXISTS (SELECT 1 FROM controller WHERE brake_until_time > ${now})
+      AND NOT ${isQuotaReached(admission.runningLimits, sql`${record.namespace}`, sql`${record.uid}`)}
       AND EXISTS (SELECT 1 FROM ${workspaces} WHERE ${isCurrent(record, epoch)})
     LIMIT 1`;
 }
 
 function ledgerRow(record: WorkspaceRecord, instance: Instance, now: Instant, isAdmitted: SQL): SQL {
   return sql`
-    SELECT ${instance.doId}, ${instance.sandboxId}, ${record.uid}, ${record.namespace}, ${record.name}, ${instance.incarnation}, ${now}
+    SELECT ${instance.doId}, ${instance.sandboxId}, ${record.uid}, ${record.namespace}, ${record.name}, ${instance.incarnation}, ${now}, 1, NULL, 0
     WHERE ${isAdmitted}`;
 }
 
 /** Each refusal in a row doubles the wait; a workspace that became Ready lets the brake go. */
 function nextBrake({ brake }: Conclusion, now: Instant) {
-  if (brake === null) return { brakeUntilTime: null, brakeFailures: 0 };
+  if (brake === null) return { brakeUntilTime: null, brakeFailures: 0, brakeReason: null, brakeMessage: null };
   const doubled = sql`min(${BRAKE_MAX_MS}, ${BRAKE_BASE_MS} << min(${controller.brakeFailures}, 10))`;
   return {
-    brakeUntilTime: sql<number>`${now} + ${brake.retryAfterMs === null ? doubled : Math.min(brake.retryAfterMs, BRAKE_MAX_MS)}`,
+    brakeUntilTime: sql<number>`${now} + ${brake.retryAfterMs === null ? doubled : Math.max(BRAKE_MIN_MS, Math.min(brake.retryAfterMs, BRAKE_MAX_MS))}`,
     brakeFailures: sql<number>`${controller.brakeFailures} + 1`,
+    brakeReason: brake.reason,
+    brakeMessage: brake.message,
   };
 }
 
+/** A platform that asks for no patience at all is not asked again in the same moment. */
+const BRAKE_MIN_MS = 1000;
 const BRAKE_BASE_MS = 5000;
 const BRAKE_MAX_MS = 300_000;

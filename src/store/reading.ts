@@ -1,5 +1,5 @@
 /** What the API reads. */
-import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, type Column, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Instant, Workspace, WorkspaceName } from "../workspace.ts";
 import type { Database } from "./db.ts";
 import { toWorkspace } from "./rows.ts";
@@ -39,7 +39,7 @@ export async function listWorkspaces(db: Database, query: ListQuery): Promise<Wo
   const page = selectWorkspaces(db)
     .where(
       and(
-        namespaces === null ? undefined : inNamespaces(namespaces),
+        namespaces === null ? undefined : inNamespaces(workspaces.namespace, namespaces),
         after === null ? undefined : isAfter(after),
         ...labels.map(matchesLabel),
       ),
@@ -64,8 +64,8 @@ function selectWorkspaces(db: Database) {
 }
 
 /** `json_each` keeps the statement at one parameter; D1 allows 100. */
-function inNamespaces(namespaces: readonly string[]): SQL {
-  return inArray(workspaces.namespace, sql`(SELECT value FROM json_each(${JSON.stringify(namespaces)}))`);
+export function inNamespaces(column: Column, namespaces: readonly string[]): SQL {
+  return inArray(column, sql`(SELECT value FROM json_each(${JSON.stringify(namespaces)}))`);
 }
 
 function isAfter({ namespace, name }: WorkspaceName): SQL {

@@ -2,7 +2,7 @@
 import { parseStoredSpec } from "../spec.ts";
 import type { Instance, LaneHold, Workspace, WorkspaceRecord } from "../workspace.ts";
 import type { workspaces } from "./schema.ts";
-import { toStatus } from "./status.ts";
+import { toObserved, toStatus } from "./status.ts";
 
 type WorkspaceRow = typeof workspaces.$inferSelect;
 
@@ -27,7 +27,7 @@ export function toWorkspace(row: WorkspaceRow, instance: Instance | null): Works
   };
 }
 
-export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: LaneHold | null): WorkspaceRecord {
+export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: LaneHold | null, quotaReached: boolean): WorkspaceRecord {
   return {
     uid: row.uid,
     namespace: row.namespace,
@@ -40,6 +40,12 @@ export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: Lan
     incarnation: row.incarnation,
     instance,
     lane,
+    startId: row.startId,
+    observed: row.observed === null ? null : toObserved(parseJson(row.observed)),
+    idleTime: row.idleTime,
+    wakeTime: row.wakeTime,
+    reconcileRequestTime: row.reconcileRequestTime,
+    quotaReached,
     failures: row.failures,
     nextRetryTime: row.nextRetryTime,
     readyTime: row.readyTime,
@@ -56,7 +62,7 @@ function toStringMap(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
 }
 
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

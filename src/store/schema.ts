@@ -25,6 +25,9 @@ export const workspaces = sqliteTable(
     // Written by both: the version of the row, and when the controller should look at it next.
     resourceVersion: integer("resource_version").notNull(),
     nextReconcileTime: integer("next_reconcile_time"),
+    // Requests, written by the API. The controller clears the second when it has met it.
+    wakeTime: integer("wake_time"),
+    reconcileRequestTime: integer("reconcile_request_time"),
     // Written by the controller.
     status: text("status").notNull(),
     incarnation: integer("incarnation").notNull().default(0),
@@ -33,6 +36,9 @@ export const workspaces = sqliteTable(
     readyTime: integer("ready_time"),
     queuedTime: integer("queued_time"),
     unreachableTime: integer("unreachable_time"),
+    idleTime: integer("idle_time"),
+    startId: text("start_id"),
+    observed: text("observed"),
     // Fixed at creation: where in the resync interval the workspace's turn is, in millionths.
     resyncPhase: integer("resync_phase").notNull(),
   },
@@ -59,9 +65,79 @@ export const instances = sqliteTable(
     name: text("name").notNull(),
     incarnation: integer("incarnation").notNull(),
     admittedTime: integer("admitted_time").notNull(),
+    /** Whether it may run a container, as last seen; counts against the namespace's quota. */
+    running: integer("running", { mode: "boolean" }).notNull().default(true),
+    destroyRequestTime: integer("destroy_request_time"),
+    adopted: integer("adopted", { mode: "boolean" }).notNull().default(false),
   },
-  (table) => [uniqueIndex("instances_workspace").on(table.workspaceUid, table.incarnation)],
+  (table) => [
+    uniqueIndex("instances_workspace").on(table.workspaceUid, table.incarnation),
+    index("instances_running")
+      .on(table.namespace)
+      .where(sql`running = 1`),
+  ],
 );
+
+/** Instances that no desired record claims, until their absence is confirmed. */
+export const unclaimed = sqliteTable(
+  "unclaimed",
+  {
+    doId: text("do_id").primaryKey(),
+    sandboxId: text("sandbox_id"),
+    workspaceUid: text("workspace_uid"),
+    namespace: text("namespace"),
+    name: text("name"),
+    incarnation: integer("incarnation"),
+    state: text("state").notNull(),
+    firstSeenTime: integer("first_seen_time").notNull(),
+    lastSeenTime: integer("last_seen_time").notNull(),
+    timesSeen: integer("times_seen").notNull(),
+    startedTime: integer("started_time"),
+    // Written by an operator through the API.
+    protected: integer("protected", { mode: "boolean" }).notNull().default(false),
+    destroyRequestTime: integer("destroy_request_time"),
+    // Written by the controller.
+    destroyAttempts: integer("destroy_attempts").notNull().default(0),
+    lastDestroyTime: integer("last_destroy_time"),
+  },
+  (table) => [index("unclaimed_workspace").on(table.workspaceUid)],
+);
+
+/** One row for each change worth telling. Kept after the workspace is gone, until it is too old. */
+export const events = sqliteTable(
+  "events",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    /** Null where the event is about no workspace. */
+    workspaceUid: text("workspace_uid"),
+    namespace: text("namespace"),
+    name: text("name"),
+    /** Null where the event is about no single instance. */
+    doId: text("do_id"),
+    time: integer("time").notNull(),
+    type: text("type").notNull(),
+    reason: text("reason").notNull(),
+    message: text("message").notNull(),
+    /** The name of the token that asked for it; null: the controller. */
+    actor: text("actor"),
+  },
+  (table) => [
+    index("events_workspace").on(table.namespace, table.name, table.id),
+    index("events_uid").on(table.workspaceUid, table.id),
+    index("events_time").on(table.time),
+  ],
+);
+
+/** One row: what an operator set. Written by the API only. */
+export const settings = sqliteTable("settings", {
+  id: integer("id").primaryKey(),
+  revision: integer("revision").notNull(),
+  paused: integer("paused", { mode: "boolean" }).notNull(),
+  gcMode: text("gc_mode"),
+  allowEmpty: integer("allow_empty", { mode: "boolean" }).notNull(),
+  laneWidth: integer("lane_width"),
+  brakeReleasedUntilTime: integer("brake_released_until_time"),
+});
 
 /** One row for each start in flight; a slot whose deadline passed may be taken. */
 export const startLane = sqliteTable(
@@ -91,6 +167,10 @@ export const controller = sqliteTable("controller", {
   /** No start is admitted before this: the platform has no capacity, or asked for patience. */
   brakeUntilTime: integer("brake_until_time"),
   brakeFailures: integer("brake_failures").notNull().default(0),
+  brakeReason: text("brake_reason"),
+  brakeMessage: text("brake_message"),
+  /** How the last inventory sweep went, as JSON. */
+  inventory: text("inventory"),
 });
 
 /** One row: the last resource version given out. */

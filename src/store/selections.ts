@@ -9,10 +9,13 @@ export const instanceColumns = {
   doId: instances.doId,
   sandboxId: instances.sandboxId,
   incarnation: sql<number>`${instances.incarnation}`.as("instance_incarnation"),
+  running: instances.running,
+  destroyRequested: sql<boolean>`${instances.destroyRequestTime} IS NOT NULL`.mapWith(Boolean).as("destroy_requested"),
+  adopted: instances.adopted,
 };
 
 export const laneColumns = {
-  startId: startLane.startId,
+  startId: sql<string>`${startLane.startId}`.as("lane_start_id"),
   queuedTime: sql<number>`${startLane.queuedTime}`.as("lane_queued_time"),
   deadlineTime: startLane.deadlineTime,
 };

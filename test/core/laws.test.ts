@@ -1,12 +1,21 @@
 /** What holds in every situation; the numbers are those of the promises in design.md section 2. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compare } from "../../src/controller/compare.ts";
+import { type DifferenceType, compare, toObservedState } from "../../src/controller/compare.ts";
 import { conclude } from "../../src/controller/conclude.ts";
 import { type Action, isStalled, plan } from "../../src/controller/plan.ts";
 import { specHash } from "../../src/controller/spec-hash.ts";
-import type { Condition, Conclusion, Failure, FailureClass, Observation, Reason, WorkspaceRecord } from "../../src/workspace.ts";
-import { MINUTE, NOW, START_ID, changedSpec, firstInstance, record, runningSpec, spec } from "../support/builders.ts";
+import type {
+  Condition,
+  Conclusion,
+  Failure,
+  FailureClass,
+  Observation,
+  Reason,
+  WorkspaceRecord,
+  WorkspaceSpec,
+} from "../../src/workspace.ts";
+import { MINUTE, NOW, SECOND, START_ID, changedSpec, instance, record, runningSpec, spec } from "../support/builders.ts";
 
 /** The same situations in every run. */
 fc.configureGlobal({ seed: 794_825 });
@@ -17,7 +26,11 @@ const before = fc.integer({ min: NOW - 20 * MINUTE, max: NOW });
 const startId = fc.constantFrom(START_ID, START_ID, START_ID, "start-2");
 const CLASSES = ["Progressing", "Capacity", "RateLimited", "Transient", "Uncertain", "Permanent", "NotRunning", "Misconfigured"] as const;
 
-const REASONS: Partial<Record<FailureClass, Reason>> = { Capacity: "CapacityUnavailable", RateLimited: "RateLimited" };
+const REASONS: Partial<Record<FailureClass, Reason>> = {
+  Capacity: "CapacityUnavailable",
+  RateLimited: "RateLimited",
+  Misconfigured: "Misconfigured",
+};
 
 const failures: fc.Arbitrary<Failure> = fc
   .record(
@@ -25,7 +38,7 @@ const failures: fc.Arbitrary<Failure> = fc
     { requiredKeys: ["class", "message"] },
   )
   .map((fields) => Object.assign(fields, { reason: REASONS[fields.class] ?? "StartFailed" }));
-const exits = fc.record({ code: fc.option(fc.constantFrom(0, 1, 137, 143)), time: before });
+const exits = fc.record({ code: fc.option(fc.constantFrom(0, 1, 137, 143)), time: before, signalled: fc.boolean() });
 const hashes = fc.constantFrom(specHash(runningSpec), specHash(changedSpec), "v0:other");
 
 const observations: fc.Arbitrary<Observation> = fc.oneof(
@@ -33,7 +46,9 @@ const observations: fc.Arbitrary<Observation> = fc.oneof(
   fc.record({ kind: fc.constant("Stopped"), startId, exit: fc.option(exits) }),
   fc.record({ kind: fc.constant("Starting"), startId }),
   fc.record({ kind: fc.constant("Failed"), startId, specHash: hashes, failure: failures }),
-  fc.record({ kind: fc.constant("Running"), startId, specHash: hashes }),
+  fc
+    .record({ kind: fc.constant("Running" as const), startId, specHash: hashes, startedTime: before, activityTime: before })
+    .map((seen) => Object.assign(seen, { activityTime: Math.max(seen.startedTime, seen.activityTime) })),
   fc.record({ kind: fc.constant("Unknown"), failure: failures }),
 );
 
@@ -52,12 +67,22 @@ const conditions: fc.Arbitrary<readonly Condition[]> = fc
   )
   .chain((all) => fc.oneof({ weight: 3, arbitrary: fc.constant(all) }, { weight: 1, arbitrary: fc.subarray(all) }));
 
-const specs = fc.record({
+/** Would be found in anything that was made of it. */
+const SECRET = "hunter2-hunter2";
+
+const specs: fc.Arbitrary<WorkspaceSpec> = fc.record({
   operatingMode: fc.constantFrom("Running", "Running", "Suspended"),
   directory: fc.constant("/workspace"),
-  env: fc.constantFrom({}, changedSpec.env),
+  env: fc.constantFrom<WorkspaceSpec["env"]>({}, changedSpec.env, { TOKEN: SECRET }),
+  idle: fc.option(fc.record({ timeoutSeconds: fc.integer({ min: 10, max: 1200 }) }), { freq: 1 }),
+  maxLifetimeSeconds: fc.option(fc.integer({ min: 60, max: 1200 }), { freq: 1 }),
+  expireTime: fc.option(
+    around.map((time) => new Date(time).toISOString()),
+    { freq: 1 },
+  ),
   paused: fc.constantFrom(false, false, false, true),
 });
+const instances = fc.record({ running: fc.boolean(), destroyRequested: fc.constantFrom(false, false, true) }).map(instance);
 
 /** Any record at all, also such as the loop would never write. */
 const records: fc.Arbitrary<WorkspaceRecord> = fc
@@ -66,7 +91,13 @@ const records: fc.Arbitrary<WorkspaceRecord> = fc
     deletionTime: fc.constantFrom(null, null, null, NOW - MINUTE),
     spec: fc.option(specs, { freq: 6 }),
     status: fc.record({ observedGeneration: fc.integer({ min: 0, max: 2 }), phase: fc.constant("Pending"), conditions } as const),
-    instance: fc.option(fc.constant(firstInstance)),
+    instance: fc.option(instances),
+    startId: fc.option(startId, { freq: 2 }),
+    idleTime: fc.option(before, { freq: 1 }),
+    wakeTime: fc.option(before, { freq: 1 }),
+    reconcileRequestTime: fc.option(before, { freq: 1 }),
+    quotaReached: fc.boolean(),
+    observed: observations.map(toObservedState),
     lane: fc.option(fc.record({ startId, queuedTime: before, deadlineTime: around }), { freq: 2 }),
     failures: fc.nat({ max: 20 }),
     nextRetryTime: fc.option(around, { freq: 2 }),
@@ -87,7 +118,9 @@ interface Situation {
 
 const situations: fc.Arbitrary<Situation> = fc.record({ record: records, observed: observations, mayStart: fc.boolean(), chance });
 /** These leave the sandbox alone: what is seen after them is what was seen before. */
-const QUIET: ReadonlySet<Action["kind"]> = new Set(["Rest", "Enqueue"]);
+const QUIET: ReadonlySet<Action["kind"]> = new Set(["Rest", "Enqueue", "Suspend"]);
+/** These are done by the store: no conclusion follows them. */
+const WRITES: ReadonlySet<Action["kind"]> = new Set(["Forget", "Expire"]);
 
 /** Enough that each of the combinations that matter comes up. */
 const RUNS = { numRuns: 3000 };
@@ -119,32 +152,66 @@ function afterwards(holds: (situation: Situation, after: Observation, conclusion
 
 /** The row as `saveConclusion` leaves it. */
 function saved(row: WorkspaceRecord, conclusion: Conclusion): WorkspaceRecord {
-  const { status, failures: count, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime, laneReleased } = conclusion;
+  const { laneReleased, brake: _, event: __, running, ...memory } = conclusion;
   const lane = laneReleased ? null : row.lane;
-  return { ...row, status, failures: count, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime, lane };
+  return { ...row, ...memory, instance: row.instance && { ...row.instance, running }, lane, reconcileRequestTime: null };
+}
+
+/** A wish to run that nothing but the lane, a failure or a stall can hold back. */
+function isWishedRunning(row: WorkspaceRecord): boolean {
+  const { spec: wish, idleTime, wakeTime, status, generation } = row;
+  if (row.deletionTime !== null || wish === null || wish.operatingMode !== "Running" || wish.paused) return false;
+  const isAsleep = wish.idle && idleTime !== null && status.observedGeneration === generation && (wakeTime === null || wakeTime < idleTime);
+  return !isAsleep;
+}
+
+/** Whether a wish that was made before the last conclusion, and that nobody asked to be tried anew, goes on. */
+function isOldWish({ status, generation, reconcileRequestTime }: WorkspaceRecord): boolean {
+  return status.observedGeneration === generation && reconcileRequestTime === null;
+}
+
+function isExpired({ spec: wish }: WorkspaceRecord): boolean {
+  return wish?.expireTime !== null && wish !== null && Date.parse(wish.expireTime) <= NOW;
 }
 
 describe("plan", () => {
   test("nothing is done on an unknown observation, unless there never was a sandbox (4)", () => {
     always((situation) => {
       if (situation.observed.kind !== "Unknown") return;
-      const { deletionTime, instance } = situation.record;
-      expect(planned(situation)).toBe(deletionTime !== null && instance === null ? "Forget" : "Rest");
+      const { deletionTime, instance: sandbox } = situation.record;
+      const isOver = deletionTime === null && isExpired(situation.record);
+      expect(planned(situation)).toBe(deletionTime !== null && sandbox === null ? "Forget" : isOver ? "Expire" : "Rest");
+    });
+  });
+
+  test("deletion is asked for exactly if the time has come and nobody has asked yet", () => {
+    always((situation) => {
+      const { record: row } = situation;
+      expect(planned(situation) === "Expire").toBe(row.deletionTime === null && isExpired(row));
+    });
+  });
+
+  test("suspended for idleness is only what nobody used, or woke, for as long as it may", () => {
+    always((situation) => {
+      if (planned(situation) !== "Suspend") return;
+      const { record: row, observed } = situation;
+      const used = observed.kind === "Running" ? Math.max(observed.activityTime, row.wakeTime ?? 0) : NOW;
+      expect(NOW - used).toBeGreaterThanOrEqual((row.spec?.idle?.timeoutSeconds ?? Infinity) * SECOND);
+      expect(row.spec?.paused).toBe(false);
     });
   });
 
   test("only a wish for Running that is not held back leads to a start or into the queue (2)", () => {
     always((situation) => {
       const row = situation.record;
-      const wishes = row.deletionTime === null && row.spec?.operatingMode === "Running" && !row.spec.paused;
-      if (!wishes || isStalledByFailure(row)) expect(["Start", "Enqueue"]).not.toContain(planned(situation));
+      if (!isWishedRunning(row) || isStalledByFailure(row)) expect(["Start", "Enqueue"]).not.toContain(planned(situation));
     });
   });
 
   test("nothing is started during the backoff of its own generation (12)", () => {
     always((situation) => {
-      const { nextRetryTime, status, generation } = situation.record;
-      if (nextRetryTime === null || nextRetryTime <= NOW || status.observedGeneration < generation) return;
+      const { nextRetryTime } = situation.record;
+      if (nextRetryTime === null || nextRetryTime <= NOW || !isOldWish(situation.record)) return;
       expect(["Start", "Enqueue"]).not.toContain(planned(situation));
     });
   });
@@ -157,8 +224,8 @@ describe("plan", () => {
 
   test("forgotten is what has no sandbox or whose sandbox is gone for good, and only if it is being deleted (3, 5)", () => {
     always((situation) => {
-      const { deletionTime, instance } = situation.record;
-      const isGone = instance === null || situation.observed.kind === "Destroyed";
+      const { deletionTime, instance: sandbox } = situation.record;
+      const isGone = sandbox === null || situation.observed.kind === "Destroyed";
       expect(planned(situation) === "Forget").toBe(deletionTime !== null && isGone);
     });
   });
@@ -177,28 +244,47 @@ describe("plan", () => {
     });
   });
 
-  test("without a deletion nothing is destroyed but an older spec's container and an incarnation that is over", () => {
+  test("without a deletion nothing is destroyed but an older spec's container, an incarnation that is over, and what an operator asked for", () => {
     always((situation) => {
       if (situation.record.deletionTime !== null || planned(situation) !== "Destroy") return;
       const { observed } = situation;
       const isOutdated = observed.kind === "Running" && observed.specHash !== "v0:other";
-      expect(isOutdated || observed.kind === "Destroying").toBe(true);
+      const isAsked = situation.record.instance?.destroyRequested === true && observed.kind !== "Destroyed";
+      expect(isOutdated || isAsked || observed.kind === "Destroying").toBe(true);
+      expect(situation.record.spec?.paused ?? false).toBe(false);
     });
   });
 
   test("the plan rests exactly if nothing differs, given that nothing holds the workspace back", () => {
     always((situation) => {
       const { record: row, observed } = situation;
-      const free = record({ spec: row.spec && { ...row.spec, paused: false }, instance: row.instance });
+      const free = record({ spec: row.spec && { ...row.spec, paused: false, expireTime: null }, instance: instance() });
       if (free.spec === null || observed.kind === "Unknown" || observed.kind === "Starting") return;
-      expect(plan(free, observed, NOW, situation.mayStart).kind === "Rest").toBe(compare(free.spec, observed) === null);
+      expect(plan(free, observed, NOW, situation.mayStart).kind === "Rest").toBe(differences(free, observed).length === 0);
+    });
+  });
+
+  test("what is done is what the first difference asks for", () => {
+    const answers: Readonly<Record<DifferenceType, readonly Action["kind"][]>> = {
+      Missing: ["Start", "Enqueue", "Rest"],
+      Unexpected: ["Stop"],
+      OutOfSync: ["Destroy"],
+      IdleOverrun: ["Suspend"],
+      LifetimeOverrun: ["Stop"],
+    };
+    always((situation) => {
+      const { record: row, observed } = situation;
+      const [first] = differences(row, observed);
+      const isAskedFor = observed.kind === "Destroying" || row.instance?.destroyRequested || WRITES.has(planned(situation));
+      if (first === undefined || row.deletionTime !== null || row.spec?.paused || isAskedFor) return;
+      expect(answers[first.type]).toContain(planned(situation));
     });
   });
 });
 
 describe("conclude", () => {
   test("it always answers, whatever the record, the action and the look", () => {
-    const actions = fc.constantFrom<Action["kind"]>("Rest", "Enqueue", "Start", "Stop", "Destroy", "Forget");
+    const actions = fc.constantFrom<Action["kind"]>("Rest", "Enqueue", "Start", "Suspend", "Stop", "Destroy", "Expire", "Forget");
     fc.assert(
       fc.property(situations, actions, ({ record: row, observed, chance: luck }, kind) => {
         const { status } = conclude(row, { kind }, observed, NOW, luck);
@@ -228,10 +314,37 @@ describe("conclude", () => {
     });
   });
 
-  test("the next look is not in the past", () => {
+  test("the next look is not in the past, and not after the time up to which it is wished", () => {
     always((situation) => {
+      if (WRITES.has(planned(situation))) return;
       const { nextReconcileTime } = concluded(situation);
       if (nextReconcileTime !== null) expect(nextReconcileTime).toBeGreaterThanOrEqual(NOW);
+      const { spec: wish, deletionTime } = situation.record;
+      if (deletionTime !== null || wish === null || wish.expireTime === null) return;
+      expect(nextReconcileTime ?? Infinity).toBeLessThanOrEqual(Date.parse(wish.expireTime));
+    });
+  });
+
+  test("a Ready workspace is looked at again by the time that something would be done about it", () => {
+    always((situation) => {
+      const { record: row, observed } = situation;
+      const { status, nextReconcileTime } = concluded(situation);
+      if (status.phase !== "Ready" || row.spec === null || row.spec.paused || observed.kind !== "Running") return;
+      const idle = row.spec.idle && Math.max(observed.activityTime, row.wakeTime ?? 0) + row.spec.idle.timeoutSeconds * SECOND;
+      const old = row.spec.maxLifetimeSeconds && observed.startedTime + row.spec.maxLifetimeSeconds * SECOND;
+      expect(nextReconcileTime ?? Infinity).toBeLessThanOrEqual(Math.min(idle ?? Infinity, old ?? Infinity));
+    });
+  });
+
+  test("idleness is remembered until a wake or another wish ends it, and begins with its mark only", () => {
+    afterwards((situation, after, { idleTime }) => {
+      const { record: row } = situation;
+      if (planned(situation) === "Suspend") return;
+      const isOver = row.status.observedGeneration !== row.generation || (row.wakeTime !== null && row.wakeTime >= (row.idleTime ?? 0));
+      if (idleTime !== null) expect({ idleTime, isOver }).toEqual({ idleTime: row.idleTime, isOver: false });
+      const isKept = row.deletionTime === null && row.spec?.idle !== null && !isOver && row.idleTime !== null;
+      const isReplaced = planned(situation) === "Destroy" && after.kind !== "Unknown";
+      if (isKept && !isReplaced) expect(idleTime).toBe(row.idleTime);
     });
   });
 
@@ -242,16 +355,15 @@ describe("conclude", () => {
       expect(row.deletionTime).toBeNull();
       expect(after.kind).not.toBe("Unknown");
       if (row.spec === null || row.spec.paused || isStalledByFailure(row)) return;
-      expect(compare(row.spec, after)).toBeNull();
+      expect(differences(row, after)).toEqual([]);
     });
   });
 
   test("Ready means that a container runs with the wished spec (8)", () => {
     afterwards((situation, after, { status }) => {
       if (status.conditions.find(({ type }) => type === "Ready")?.status !== "True") return;
-      expect(after.kind).toBe("Running");
-      const wish = spec({ ...situation.record.spec, operatingMode: "Running" });
-      expect(compare(wish, after)).toBeNull();
+      const wish = spec({ ...situation.record.spec, operatingMode: "Running", idle: null, maxLifetimeSeconds: null });
+      expect(differences({ ...situation.record, spec: wish }, after)).toEqual([]);
     });
   });
 
@@ -259,21 +371,42 @@ describe("conclude", () => {
     always((situation) => {
       const { record: row, observed } = situation;
       if (observed.kind !== "Failed" || !["Capacity", "RateLimited", "Misconfigured"].includes(observed.failure.class)) return;
-      const known = row.status.observedGeneration === row.generation ? row.failures : 0;
+      const known = isOldWish(row) ? row.failures : 0;
       expect(concluded(situation).failures).toBeLessThanOrEqual(known);
     });
   });
 
-  test("only the want of capacity brakes the lane, and always does where a start is counted (12)", () => {
+  test("only what concerns every workspace brakes the lane, and always does where a start is counted (12)", () => {
     always((situation) => {
       const { observed, record: row } = situation;
-      const isScarce = observed.kind === "Failed" && ["Capacity", "RateLimited"].includes(observed.failure.class);
+      const isScarce = observed.kind === "Failed" && ["Capacity", "RateLimited", "Misconfigured"].includes(observed.failure.class);
       const { brake } = concluded(situation);
       if (!isScarce) expect(brake).toBeNull();
-      const counts = row.deletionTime === null && row.spec?.operatingMode === "Running" && !row.spec.paused;
-      if (isScarce && counts && row.lane?.startId === observed.startId) {
-        expect(brake).toEqual({ retryAfterMs: observed.failure.retryAfterMs ?? null });
+      const isReplaced = row.instance?.destroyRequested === true;
+      if (isScarce && isWishedRunning(row) && !isReplaced && row.startId === observed.startId) {
+        const { reason, message, retryAfterMs = null } = observed.failure;
+        expect(brake).toEqual({ retryAfterMs, reason, message });
       }
+    });
+  });
+
+  test("what the platform told to go is not counted, whatever its code and however soon (12)", () => {
+    always((situation) => {
+      const { observed, record: row } = situation;
+      if (observed.kind !== "Stopped" || !observed.exit?.signalled) return;
+      expect(concluded(situation).failures).toBeLessThanOrEqual(row.failures);
+    });
+  });
+
+  test("the third crash in a row is a loop, and says how it ends (12)", () => {
+    always((situation) => {
+      const { observed, record: row } = situation;
+      const { status, failures: count } = concluded(situation);
+      const ready = status.conditions.find(({ type }) => type === "Ready");
+      if (observed.kind !== "Stopped" || (ready?.reason !== "ContainerExited" && ready?.reason !== "CrashLoopBackOff")) return;
+      if (count <= row.failures && count !== 1) return;
+      expect(ready.reason).toBe(count >= 3 ? "CrashLoopBackOff" : "ContainerExited");
+      expect(ready.message).toContain(String(observed.exit?.code ?? "unknown"));
     });
   });
 
@@ -291,12 +424,14 @@ describe("conclude", () => {
     });
   });
 
-  test("a new generation starts without failures, without a retry time and without a stall of the old one (12)", () => {
+  test("another wish, or try, starts without failures, without a retry time and without a stall of the old one (12)", () => {
     always((situation) => {
       const { record: row, observed } = situation;
-      if (row.status.observedGeneration === row.generation || row.deletionTime !== null || row.spec === null) return;
+      if (isOldWish(row) || row.deletionTime !== null || row.spec === null) return;
       // A start that the new generation found under way may have been for the very spec that it wishes.
-      if (observed.kind === "Failed" && observed.startId === row.lane?.startId) return;
+      if (observed.kind === "Failed" && observed.startId === row.startId) return;
+      // Whoever asked for another try of the same wish did so before this end of it.
+      if (observed.kind === "Stopped" && observed.exit !== null && row.status.observedGeneration === row.generation) return;
       const conclusion = conclude(row, { kind: "Rest" }, observed, NOW, situation.chance);
       expect({
         failures: conclusion.failures,
@@ -313,8 +448,8 @@ describe("conclude", () => {
   test("a stall lasts until the generation changes, whatever is seen meanwhile (12)", () => {
     always((situation) => {
       const { record: row, observed } = situation;
-      if (!isStalledByFailure(row) || row.deletionTime !== null || row.spec?.operatingMode !== "Running" || row.spec.paused) return;
-      if (observed.kind === "Running" || observed.kind === "Destroying" || row.lane !== null || row.readyTime !== null) return;
+      if (!isStalledByFailure(row) || !isWishedRunning(row)) return;
+      if (observed.kind === "Running" || row.startId !== null || row.readyTime !== null) return;
       expect(isStalled(saved(row, concluded(situation)))).toBe(true);
     });
   });
@@ -328,7 +463,7 @@ describe("conclude", () => {
 
   test("a backoff is between a second and five minutes, and the next look is not before it (12)", () => {
     always((situation) => {
-      const { nextRetryTime, nextReconcileTime, failures: count } = concluded(situation);
+      const { nextRetryTime, nextReconcileTime, failures: count } = concluded(withoutExpiry(situation));
       if (count <= situation.record.failures || nextRetryTime === null || nextRetryTime === situation.record.nextRetryTime) return;
       expect(nextRetryTime - NOW).toBeGreaterThanOrEqual(1000);
       expect(nextRetryTime - NOW).toBeLessThanOrEqual(5 * MINUTE);
@@ -350,7 +485,9 @@ describe("conclude", () => {
   test("a place in the queue is never lost to waiting", () => {
     always((situation) => {
       const { queuedTime } = concluded(situation);
-      const { record: row } = situation;
+      const { record: row, observed } = situation;
+      // What is nobody's fault lets the others have their turn first.
+      if (observed.kind === "Failed" && observed.failure.class === "Misconfigured") return;
       if (queuedTime !== null && row.queuedTime !== null && row.lane === null) expect(queuedTime).toBe(row.queuedTime);
     });
   });
@@ -361,12 +498,59 @@ describe("conclude", () => {
       if (planned(situation) !== "Rest" || first.nextReconcileTime !== null) return;
       const settled = saved(situation.record, first);
       const second = conclude(settled, plan(settled, situation.observed, NOW, false), situation.observed, NOW + MINUTE, situation.chance);
-      const { laneReleased, brake, ...fields } = second;
-      expect({ laneReleased, brake }).toEqual({ laneReleased: false, brake: null });
-      expect(JSON.stringify({ ...settled, ...fields })).toBe(JSON.stringify(settled));
+      const { laneReleased, brake, event } = second;
+      expect({ laneReleased, brake, event }).toEqual({ laneReleased: false, brake: null, event: null });
+      expect(JSON.stringify(withoutCounts(saved(settled, second)))).toBe(JSON.stringify(withoutCounts(settled)));
+    });
+  });
+
+  test("traffic alone moves nothing as long as the time that was written down is ahead (9)", () => {
+    fc.assert(
+      fc.property(situations, before, (situation, activityTime) => {
+        const { observed } = situation;
+        if (observed.kind !== "Running" || planned(situation) !== "Rest") return;
+        const settled = saved(situation.record, concluded(situation));
+        const later = { ...observed, activityTime: Math.max(observed.activityTime, activityTime) };
+        if (planned({ ...situation, record: settled, observed: later }) !== "Rest") return;
+        const again = concluded({ ...situation, record: settled, observed: later });
+        expect(again.event).toBeNull();
+        if (settled.nextReconcileTime !== null && settled.nextReconcileTime <= NOW) return;
+        expect(JSON.stringify(withoutCounts(saved(settled, again)))).toBe(JSON.stringify(withoutCounts(settled)));
+      }),
+      RUNS,
+    );
+  });
+
+  test("there is an event exactly if the phase or the reason for it is another", () => {
+    afterwards((situation, _after, { event, status }) => {
+      const before = situation.record.status;
+      const reason = (of: typeof status) => of.conditions.find(({ type }) => type === "Ready")?.reason;
+      expect(event !== null).toBe(before.phase !== status.phase || reason(before) !== reason(status));
+      if (event !== null) expect(event.reason).toBe(reason(status));
+    });
+  });
+
+  test("no value of the environment is in anything that is remembered, reported or told", () => {
+    afterwards((_situation, _after, conclusion) => {
+      expect(JSON.stringify(conclusion)).not.toContain(SECRET);
     });
   });
 });
+
+function differences(row: WorkspaceRecord, observed: Observation) {
+  return row.spec === null ? [] : compare(row, row.spec, toObservedState(observed), NOW);
+}
+
+function withoutExpiry(situation: Situation): Situation {
+  const { spec: wish } = situation.record;
+  return { ...situation, record: { ...situation.record, spec: wish && { ...wish, expireTime: null } } };
+}
+
+/** Without what is not worth a write: how often something was seen, and that it was used again. */
+function withoutCounts({ observed, ...row }: WorkspaceRecord): unknown {
+  const seen = observed && { ...observed, activityTime: null, differences: observed.differences.map(({ type }) => type) };
+  return { ...row, observed: seen };
+}
 
 /** A stall for the reason that the spec did not parse is over once it parses. */
 function isStalledByFailure(row: WorkspaceRecord): boolean {

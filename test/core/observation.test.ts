@@ -1,7 +1,7 @@
 /** Every combination of a sandbox's facts, and what it is seen as. */
 import { expect, test } from "vitest";
 import { interpret } from "../../src/controller/observation.ts";
-import type { AdmissionState, OperationFailure, StartOperation } from "../../src/sandbox/protocol.ts";
+import type { AdmissionState, OperationFailure, SandboxFacts, StartOperation } from "../../src/sandbox/protocol.ts";
 import { NOW, START_ID } from "../support/builders.ts";
 
 const boom: OperationFailure = { messages: ["boom"], code: null, exitCode: null, retryAfterMs: null };
@@ -11,10 +11,14 @@ const noCapacity: OperationFailure = {
   exitCode: null,
   retryAfterMs: 10_000,
 };
-const exit = { code: 137, time: NOW };
+const exit = { code: 137, time: NOW, signalled: false };
 
 function operation(state: StartOperation["state"], failure: OperationFailure | null = null): StartOperation {
   return { startId: START_ID, state, specHash: "v1:aa", startedTime: NOW, deadlineTime: NOW + 1000, failure };
+}
+
+function factsOf(change: Partial<SandboxFacts>): SandboxFacts {
+  return { running: false, admission: "Revoked", operation: null, exit: null, startedTime: null, activityTime: null, ...change };
 }
 
 type Look = readonly [running: string, stopped: string];
@@ -50,7 +54,7 @@ test.for(table)("admission %s, operation %j", ([admission, known, ...expected]) 
 });
 
 function look(running: boolean, admission: AdmissionState, known: StartOperation | null): string {
-  const observed = interpret({ running, admission, operation: known, exit: running ? null : exit });
+  const observed = interpret(factsOf({ running, admission, operation: known, exit: running ? null : exit }));
   if (observed.kind === "Running") return `Running ${observed.specHash}`;
   if (observed.kind === "Stopped") return `Stopped ${observed.exit?.code}`;
   return observed.kind;
@@ -69,12 +73,29 @@ const failures: readonly FailureRow[] = [
 ];
 
 test.for(failures)("%s", ([, known, expected]) => {
-  const observed = interpret({ running: false, admission: "Revoked", operation: known, exit: null });
+  const observed = interpret(factsOf({ operation: known }));
   const { class: of, reason, message } = observed.kind === "Failed" ? observed.failure : { class: observed.kind, reason: "", message: "" };
   expect(`${of} ${reason}: ${message}`).toBe(expected);
 });
 
 test("the platform's own wish for patience is passed on", () => {
-  const observed = interpret({ running: false, admission: "Revoked", operation: operation("Failed", noCapacity), exit: null });
+  const observed = interpret(factsOf({ operation: operation("Failed", noCapacity) }));
   expect(observed).toMatchObject({ kind: "Failed", startId: START_ID, failure: { retryAfterMs: 10_000 } });
+});
+
+type TimesRow = readonly [situation: string, facts: Partial<SandboxFacts>, started: number, active: number];
+
+// oxfmt-ignore
+const times: readonly TimesRow[] = [
+  // situation                                        facts                                                     started     active
+  ["a container that nobody has used",                { startedTime: NOW + 10 },                                NOW + 10,   NOW + 10],
+  ["a container that a user has reached",             { startedTime: NOW + 10, activityTime: NOW + 50 },        NOW + 10,   NOW + 50],
+  ["traffic from before the container",               { startedTime: NOW + 10, activityTime: NOW + 5 },         NOW + 10,   NOW + 10],
+  ["a container that nobody saw begin",               {},                                                       NOW,        NOW],
+  ["a container that nobody saw begin, and was used", { activityTime: NOW + 50 },                               NOW,        NOW + 50],
+];
+
+test.for(times)("%s", ([, change, startedTime, activityTime]) => {
+  const observed = interpret(factsOf({ running: true, admission: "Admitted", operation: operation("Succeeded"), ...change }));
+  expect(observed).toEqual({ kind: "Running", startId: START_ID, specHash: "v1:aa", startedTime, activityTime });
 });

@@ -3,8 +3,10 @@ import { describe, expect, test } from "vitest";
 import { plan } from "../../src/controller/plan.ts";
 import type { Observation, WorkspaceRecord } from "../../src/workspace.ts";
 import {
+  MINUTE,
   NOW,
   SECOND,
+  START_ID,
   absent,
   admittedRecord,
   changedSpec,
@@ -12,19 +14,25 @@ import {
   destroyed,
   destroying,
   exited,
+  expiringSpec,
   failed,
   failedBefore,
+  idleRecord,
+  idleSpec,
   incomparable,
-  lane,
+  instance,
+  mortalSpec,
   outdated,
   pausedSpec,
   readyRecord,
   record,
   running,
+  runs,
   silent,
   spec,
   stalledStatus,
   starting,
+  startingRecord,
   statusOf,
   stopped,
   suspendedSpec,
@@ -35,7 +43,8 @@ import { OBSERVATIONS, RECORDS } from "./fixtures.ts";
 
 const fresh = record();
 const queued = record({ queuedTime: NOW - SECOND, nextReconcileTime: null });
-const inLane = admittedRecord({ lane: lane() });
+const inLane = startingRecord();
+const awaited = startingRecord({ lane: null });
 const outOfLane = admittedRecord();
 const ready = readyRecord();
 const justReady = readyRecord({ readyTime: NOW - 10 * SECOND });
@@ -44,24 +53,57 @@ const backingOff = admittedRecord({ failures: 1, nextRetryTime: NOW + 1 });
 const backedOff = admittedRecord({ failures: 1, nextRetryTime: NOW });
 const backingOffChanged = admittedRecord({ failures: 1, nextRetryTime: NOW + 1, generation: 2, spec: changedSpec });
 const stalled = admittedRecord({ status: stalledStatus, failures: 1 });
-const stalledInLane = admittedRecord({ status: stalledStatus, failures: 1, lane: lane() });
+const stalledInLane = admittedRecord({ status: stalledStatus, failures: 1, lane: inLane.lane });
 const stalledChanged = admittedRecord({ status: stalledStatus, generation: 2, spec: changedSpec });
 const paused = readyRecord({ spec: pausedSpec });
 const pausedSuspended = readyRecord({ spec: spec({ paused: true, operatingMode: "Suspended" }) });
 const suspended = admittedRecord({ spec: suspendedSpec });
-const suspendedInLane = admittedRecord({ spec: suspendedSpec, lane: lane() });
+const suspendedInLane = startingRecord({ spec: suspendedSpec });
 const invalid = admittedRecord({ spec: null });
 const invalidOnce = admittedRecord({
   status: { ...statusOf("Stalled"), conditions: [condition("Ready", "False", "InvalidSpec"), condition("Stalled", "True", "InvalidSpec")] },
 });
 const deleting = readyRecord({ deletionTime: NOW });
 const deletingNew = record({ deletionTime: NOW });
-const deletingStarting = admittedRecord({ deletionTime: NOW, lane: lane() });
+const deletingStarting = startingRecord({ deletionTime: NOW });
 const deletingPaused = admittedRecord({ deletionTime: NOW, spec: pausedSpec });
 const deletingInvalid = admittedRecord({ deletionTime: NOW, spec: null });
 const deletingStalled = admittedRecord({ deletionTime: NOW, status: stalledStatus });
 const deletingSuspended = admittedRecord({ deletionTime: NOW, spec: suspendedSpec });
 const deletingBackingOff = admittedRecord({ deletionTime: NOW, failures: 3, nextRetryTime: NOW + SECOND });
+
+const crashedAtOnce: Observation = { kind: "Stopped", startId: START_ID, exit: { code: 0, time: NOW - SECOND, signalled: false } };
+const idle = idleRecord();
+const idleWoken = idleRecord({ wakeTime: NOW - SECOND });
+const idleWokenAtOnce = idleRecord({ wakeTime: NOW - 5 * SECOND });
+const idleChanged = idleRecord({ spec: spec({ ...idleSpec, directory: "/workspace/a" }), generation: 2 });
+const mayIdle = readyRecord({ spec: idleSpec });
+const mayIdlePaused = readyRecord({ spec: spec({ ...idleSpec, paused: true }) });
+const wokenLately = readyRecord({ spec: idleSpec, wakeTime: NOW - MINUTE });
+const mortal = readyRecord({ spec: mortalSpec });
+const mortalPaused = readyRecord({ spec: spec({ ...mortalSpec, paused: true }) });
+const both = readyRecord({ spec: spec({ ...idleSpec, maxLifetimeSeconds: 3600 }) });
+const bothChanged = readyRecord({ spec: spec({ ...idleSpec, maxLifetimeSeconds: 3600, env: { A: "1" } }), generation: 2 });
+const unused = runs({ startedTime: NOW - 60 * MINUTE, activityTime: NOW - 10 * MINUTE });
+
+const toBeReplaced = instance({ destroyRequested: true });
+const replaced = readyRecord({ instance: toBeReplaced });
+const replacedStalled = admittedRecord({ status: stalledStatus, instance: toBeReplaced });
+const replacedSuspended = admittedRecord({ spec: suspendedSpec, instance: toBeReplaced });
+const replacedPaused = readyRecord({ spec: pausedSpec, instance: toBeReplaced });
+const replacedInvalid = readyRecord({ spec: null, instance: toBeReplaced });
+const replacedStarting = startingRecord({ instance: toBeReplaced });
+
+const expired = readyRecord({ spec: expiringSpec(NOW) });
+const expiresSoon = readyRecord({ spec: expiringSpec(NOW + 1) });
+const expiredPaused = readyRecord({ spec: expiringSpec(NOW, { paused: true }) });
+const expiredStalled = admittedRecord({ spec: expiringSpec(NOW), status: stalledStatus });
+const expiredStarting = startingRecord({ spec: expiringSpec(NOW) });
+const expiredReplaced = readyRecord({ spec: expiringSpec(NOW), instance: toBeReplaced });
+const expiredNew = record({ spec: expiringSpec(NOW - MINUTE) });
+const deletingExpired = readyRecord({ deletionTime: NOW, spec: expiringSpec(NOW - MINUTE) });
+const backingOffAsked = admittedRecord({ failures: 1, nextRetryTime: NOW + 1, reconcileRequestTime: NOW });
+const stalledAsked = admittedRecord({ status: stalledStatus, failures: 1, reconcileRequestTime: NOW });
 
 /** Whether the workspace holds a place in the lane, or it is its turn. */
 type Turn = "may start" | "must wait";
@@ -85,6 +127,8 @@ const wishedRunning: readonly Row[] = [
   ["a container that ends cleanly soon after it was Ready is held back",   justReady,  exited(0),                "may start", "-"],
   ["so is one that SIGTERM ends again and again",                          justReady,  exited(143),              "may start", "-"],
   ["a crash of a Ready container is counted before anything is done",      ready,      exited(137),              "may start", "-"],
+  ["a container that the platform told to go queues again, whatever its code", ready,   exited(137, true),        "must wait", "Enqueue"],
+  ["so does one that it told to go soon after it was Ready",               justReady,  exited(1, true),          "must wait", "Enqueue"],
   ["a crash that was counted is followed by a start",                      outOfLane,  exited(137),              "may start", "Start"],
   ["a start under way is joined by its lane place",                        inLane,     starting,                 "may start", "Start"],
   ["a start without a lane place is awaited",                              outOfLane,  starting,                 "must wait", "-"],
@@ -94,6 +138,10 @@ const wishedRunning: readonly Row[] = [
   ["a container that nobody vouches for queues for a verified start",      outOfLane,  unverified,               "must wait", "Enqueue"],
   ["a failed start is counted before anything is done",                    inLane,     failed("Transient"),      "may start", "-"],
   ["a permanent failure is counted before anything is done",               inLane,     failed("Permanent"),      "may start", "-"],
+  ["the failure of a start that outlasted its lane place is counted, too", awaited,    failed("Transient"),      "must wait", "-"],
+  ["a start that outlasted its lane place is awaited",                     awaited,    starting,                 "must wait", "-"],
+  ["the crash of a start that no pass has seen verified is counted",       awaited,    crashedAtOnce,            "may start", "-"],
+  ["a container of an earlier start that ended says nothing of this one",  inLane,     exited(137),              "may start", "Start"],
   ["a failure of an earlier start does not hold the lane's start back",    inLane,     failedBefore("Permanent"),"may start", "Start"],
   ["a failure that was counted is followed by another try",                outOfLane,  failed("Transient"),      "must wait", "Enqueue"],
   ["a sandbox destroyed for good gets a successor",                        outOfLane,  destroyed,                "must wait", "Enqueue"],
@@ -114,6 +162,8 @@ const heldBack: readonly Row[] = [
   ["a stalled workspace is not started",                                   stalled,    failed("Permanent"),      "may start", "-"],
   ["a stalled workspace does not queue",                                   stalled,    absent,                   "must wait", "-"],
   ["a stalled workspace is not started although it holds the lane",        stalledInLane, stopped,               "may start", "-"],
+  ["a request ends the stall",                                             stalledAsked, failed("Permanent"),    "must wait", "Enqueue"],
+  ["a request ends the backoff",                                           backingOffAsked, stopped,             "may start", "Start"],
   ["a new generation ends the stall",                                      stalledChanged, failed("Permanent"),  "must wait", "Enqueue"],
   ["a spec that parses again ends the stall that it caused",               invalidOnce, stopped,                 "must wait", "Enqueue"],
   ["a paused workspace is not started",                                    paused,     stopped,                  "may start", "-"],
@@ -160,11 +210,65 @@ const beingDeleted: readonly Row[] = [
   ["backing off does not delay a deletion",                                deletingBackingOff, stopped,          "must wait", "Destroy"],
 ];
 
+// oxfmt-ignore
+const limited: readonly Row[] = [
+  ["a workspace that is used is left alone",                               mayIdle,    running,                  "may start", "-"],
+  ["a workspace that nobody uses is marked before it is stopped",          mayIdle,    unused,                   "may start", "Suspend"],
+  ["one that was woken lately is left alone",                              wokenLately, unused,                  "may start", "-"],
+  ["one whose container ages is stopped, to be started afresh",            mortal,     unused,                   "may start", "Stop"],
+  ["idleness goes before age",                                             both,       unused,                   "may start", "Suspend"],
+  ["another wish goes before both",                                        bothChanged, unused,                  "may start", "Destroy"],
+  ["a paused workspace is not suspended for idleness",                     mayIdlePaused, unused,                "may start", "-"],
+  ["a paused workspace may grow old",                                      mortalPaused, unused,                 "may start", "-"],
+  ["what was marked as idle is stopped",                                   idle,       unused,                   "may start", "Stop"],
+  ["what was marked as idle is stopped although it was used meanwhile",    idle,       running,                  "may start", "Stop"],
+  ["what was marked as idle and stopped is not started again",             idle,       exited(143),              "may start", "-"],
+  ["a crash of what was marked as idle means nothing",                     idle,       exited(137),              "may start", "-"],
+  ["silence stops nothing that is idle",                                   idle,       silent,                   "may start", "-"],
+  ["a wake starts it again",                                               idleWoken,  stopped,                  "must wait", "Enqueue"],
+  ["a wake before the stop leaves it running",                             idleWoken,  running,                  "may start", "-"],
+  ["a wake in the millisecond of the mark counts",                         idleWokenAtOnce, stopped,             "may start", "Start"],
+  ["another wish starts it again",                                         idleChanged, stopped,                 "may start", "Start"],
+];
+
+// oxfmt-ignore
+const onRequest: readonly Row[] = [
+  ["a sandbox that is to be replaced is destroyed",                        replaced,   running,                  "may start", "Destroy"],
+  ["though it runs no container",                                          replaced,   stopped,                  "may start", "Destroy"],
+  ["once it is gone, another is started",                                  replaced,   destroyed,                "may start", "Start"],
+  ["a start under way is destroyed",                                       replacedStarting, starting,           "may start", "Destroy"],
+  ["a stalled one is destroyed, too",                                      replacedStalled, failed("Permanent"), "may start", "Destroy"],
+  ["and stays stalled",                                                    replacedStalled, destroyed,           "may start", "-"],
+  ["a suspended one is destroyed",                                         replacedSuspended, stopped,           "may start", "Destroy"],
+  ["and stays suspended",                                                  replacedSuspended, destroyed,         "may start", "-"],
+  ["not while it does not answer",                                         replaced,   silent,                   "may start", "-"],
+  ["not while it is paused",                                               replacedPaused, running,              "may start", "-"],
+  ["also while its spec is unreadable",                                    replacedInvalid, running,             "may start", "Destroy"],
+];
+
+// oxfmt-ignore
+const expiring: readonly Row[] = [
+  ["a millisecond before its time nothing happens",                        expiresSoon, running,                 "may start", "-"],
+  ["at its time a workspace is to be deleted",                             expired,    running,                  "may start", "Expire"],
+  ["though its sandbox does not answer: that is asked for, not done",      expired,    silent,                   "may start", "Expire"],
+  ["though it is paused",                                                  expiredPaused, stopped,               "may start", "Expire"],
+  ["though it is stalled",                                                 expiredStalled, stopped,              "may start", "Expire"],
+  ["though it was never begun",                                            expiredNew, absent,                   "may start", "Expire"],
+  ["though it holds the lane",                                             expiredStarting, starting,            "may start", "Expire"],
+  ["though its container crashed",                                         expired,    exited(137),              "may start", "Expire"],
+  ["rather than replaced",                                                 expiredReplaced, running,             "may start", "Expire"],
+  ["what is being deleted is not asked for again",                         deletingExpired, running,             "must wait", "Destroy"],
+  ["nor kept",                                                             deletingExpired, destroyed,           "must wait", "Forget"],
+];
+
 describe.each([
   { wish: "wished Running", table: wishedRunning },
   { wish: "held back", table: heldBack },
   { wish: "wished Suspended", table: wishedSuspended },
   { wish: "being deleted", table: beingDeleted },
+  { wish: "with limits", table: limited },
+  { wish: "to be replaced", table: onRequest },
+  { wish: "until its time", table: expiring },
 ])("$wish", ({ table }) => {
   test.for(table)("%s", ([, situation, observed, turn, expected]) => {
     expect(show(plan(situation, observed, NOW, turn === "may start"))).toBe(expected);

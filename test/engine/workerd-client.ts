@@ -12,6 +12,7 @@ export interface ClientOptions {
   readonly socketPath: string;
   readonly doId: string;
   readonly className?: string;
+  readonly worker?: string;
   readonly session?: string;
 }
 
@@ -24,7 +25,7 @@ export class WorkerdClient {
   constructor(options: ClientOptions) {
     this.#options = options;
     const session = options.session === undefined ? "" : `${options.session}-`;
-    this.name = `workerd-${session}my-worker-${options.className ?? "Box"}-${options.doId}`;
+    this.name = `workerd-${session}${options.worker ?? "my-worker"}-${options.className ?? "Box"}-${options.doId}`;
   }
 
   call(method: string, path: string, body?: unknown): Promise<Answer> {

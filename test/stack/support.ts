@@ -38,10 +38,11 @@ export function useStack(options: Partial<Omit<TestStackOptions, "directory">> =
   return held;
 }
 
-const HEADERS = { authorization: "Bearer dev-editor", "content-type": "application/json" };
+type Role = "editor" | "operator";
 
-export function call(stack: TestStack, method: string, path: string, body?: unknown): Promise<Response> {
-  return fetch(`${stack.url}${path}`, { method, headers: HEADERS, ...(body !== undefined && { body: JSON.stringify(body) }) });
+export function call(stack: TestStack, method: string, path: string, body?: unknown, role: Role = "editor"): Promise<Response> {
+  const headers = { authorization: `Bearer dev-${role}`, "content-type": "application/json" };
+  return fetch(`${stack.url}${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
 }
 
 const pathOf = (name: string) => `/v1/namespaces/default/workspaces/${name}`;

@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createTestHarness } from "wrangler";
-import type { Engine, EngineEvent } from "../../dev/engine/contract.ts";
+import type { Engine, EngineEvent, EngineOptions } from "../../dev/engine/contract.ts";
 import type { Faults } from "../../dev/engine/faults.ts";
-import { LOCAL_TOKENS, startLocalEngine } from "../../dev/stack.ts";
+import { freePort, LOCAL_TOKENS, platformVariables, startLocalEngine } from "../../dev/stack.ts";
 import { localTokens } from "../../dev/wrangler-dev.ts";
 
 export interface TestStackOptions {
@@ -13,6 +13,8 @@ export interface TestStackOptions {
   readonly onEvent?: (event: EngineEvent) => void;
   /** By path: what a sandbox sees of the disk is not its own namespace, and it is up sooner. */
   readonly isolation?: "paths";
+  /** By default the stand-in for the sandbox image, whatever the reference. */
+  readonly image?: EngineOptions["image"];
 }
 
 export interface TestStack {
@@ -24,25 +26,29 @@ export interface TestStack {
   crashWorker(): Promise<void>;
   /** The Worker's own database, for situations that no client can bring about. */
   database(): Promise<D1Database>;
+  /** The id that the name stands for in the namespace of the product's class. */
+  doIdOf(sandboxId: string): Promise<string>;
   stop(): Promise<void>;
 }
 
 const CONFIG = fileURLToPath(new URL("../../dev/wrangler.jsonc", import.meta.url));
 
 export async function startTestStack(options: TestStackOptions): Promise<TestStack> {
-  const { directory, variables, onEvent, isolation } = options;
+  const { directory, variables, onEvent, isolation, image } = options;
   if (isolation !== undefined) process.env["MOORING_ISOLATION"] = isolation;
-  let engine = await startLocalEngine({ directory, ...(onEvent && { onEvent }) });
+  const shared = { directory, inventoryPort: await freePort(), ...(image && { image }), ...(onEvent && { onEvent }) };
+  let engine = await startLocalEngine(shared);
   Object.assign(process.env, {
     WRANGLER_DOCKER_BIN: engine.dockerCli,
     WRANGLER_DOCKER_HOST: engine.dockerHost,
     CLOUDFLARE_CF_FETCH_ENABLED: "false",
     WRANGLER_SEND_METRICS: "false",
   });
-  const vars = { API_TOKENS: localTokens(LOCAL_TOKENS), ...variables };
+  const vars = { API_TOKENS: localTokens(LOCAL_TOKENS), ...platformVariables(engine), ...variables };
   const harness = createTestHarness({ workers: [{ configPath: CONFIG, vars }] });
   const { url } = await harness.listen();
   await harness.getWorker().applyD1Migrations("DB");
+  const bindings = () => harness.getWorker<Pick<Env, "DB" | "SANDBOX">>().getEnv();
   // In the order of their start: the harness's own proxy comes before the runtime, and is not to be killed.
   const [proxy] = childWorkerds();
 
@@ -53,13 +59,14 @@ export async function startTestStack(options: TestStackOptions): Promise<TestSta
     url: url.origin,
     async replaceEngine({ seed, faults }) {
       await engine.close();
-      engine = await startLocalEngine({ directory, seed, faults, ...(onEvent && { onEvent }) });
+      engine = await startLocalEngine({ ...shared, seed, faults });
     },
     async crashWorker() {
       for (const pid of childWorkerds()) if (pid !== proxy) process.kill(pid, "SIGKILL");
       await harness.fetch("/healthz");
     },
-    database: async () => (await harness.getWorker<{ DB: D1Database }>().getEnv()).DB,
+    database: async () => (await bindings()).DB,
+    doIdOf: async (sandboxId) => (await bindings()).SANDBOX.idFromName(sandboxId).toString(),
     async stop() {
       await harness.close();
       await engine.close();

@@ -7,10 +7,10 @@ import { conclude } from "../../../src/controller/conclude.ts";
 import { interpret } from "../../../src/controller/observation.ts";
 import { type Action, plan } from "../../../src/controller/plan.ts";
 import type { Observation, WorkspaceRecord } from "../../../src/workspace.ts";
-import { MINUTE, NOW, silent } from "../../support/builders.ts";
-import type { Happenings } from "./events.ts";
-import { destroy, isUnderWay, observe, type Progress, proceed, start, stop } from "./sandbox.ts";
-import { admitStart, forget, saveConclusion } from "./store.ts";
+import { MINUTE, NOW, instance as instanceOf, silent } from "../../support/builders.ts";
+import { type Happenings, ended } from "./events.ts";
+import { destroy, isUnderWay, observe, type Progress, start, stop } from "./sandbox.ts";
+import { admitStart, expire, forget, saveConclusion } from "./store.ts";
 import { type Sandbox, type World, factsOf, hashOf, load, withSandbox, withWorkspace, wishesRunning, workspaceOf } from "./world.ts";
 
 export interface Surroundings {
@@ -30,12 +30,18 @@ export type Law =
   | "a start that begins holds the lane and its sandbox is in the ledger (1, 2)"
   | "a start is admitted for a live wish only (2)"
   | "nothing is started that failed for good in this generation (12)"
-  | "nothing is started again before its crash was counted (12)"
+  | "nothing is started again before its failure was counted (12)"
+  | "a failure is counted once (12)"
+  | "what the platform told to go has not failed (12)"
   | "forgotten is only what is gone for good (3, 5)"
   | "a sandbox that was destroyed is not used again"
   | "nothing follows silence (4)"
   | "Ready is what runs with the wished spec (8)"
-  | "only a start of the wished spec stalls it (12)";
+  | "only a permanent failure of the wished spec stalls it (12)"
+  | "only what nobody uses is suspended for idleness"
+  | "what is suspended for idleness is not started before it is woken"
+  | "only what runs too long is stopped for it, while it is wished Running"
+  | "only that is expired whose time has come";
 
 interface Live {
   readonly record: WorkspaceRecord;
@@ -72,7 +78,13 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     if (action.kind === "Start") return begin(record, observed);
     if (record.instance === null || (action.kind !== "Stop" && action.kind !== "Destroy")) return { record, observed };
     const call = action.kind === "Stop" ? stop : destroy;
-    return { record, observed: ask((sandbox, works) => call(sandbox, epoch, works), calls) };
+    const end = (sandbox: Sandbox, works: boolean) => {
+      const after = call(sandbox, epoch, works);
+      // What was to end anyway owes nothing for how it did.
+      if (after !== null) world = withWorkspace(world, uid, { owed: false });
+      return after;
+    };
+    return { record, observed: ask(end, calls) };
   }
 
   function begin(loaded: WorkspaceRecord, observed: Observation): Live {
@@ -87,7 +99,9 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
           const isHolder = world.lane?.uid === uid && world.lane.startId === order.startId;
           check("a start that begins holds the lane and its sandbox is in the ledger (1, 2)", isHolder && isInLedger(world, uid, instance));
         }
-        return after !== null && isUnderWay(after) ? proceed(after, choose(surroundings.progress) as Progress) : after;
+        if (after === null || !isUnderWay(after)) return after;
+        world = ended(withSandbox(world, uid, after), uid, choose(surroundings.progress) as Progress);
+        return workspaceOf(world, uid).sandbox;
       },
       ["answered", "lost", "answer lost"].filter((way) => (calls as readonly string[]).includes(way)),
     );
@@ -99,15 +113,17 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
   function admit(record: WorkspaceRecord, observed: Observation): WorkspaceRecord {
     const isNew = record.instance === null || observed.kind === "Destroyed";
     const incarnation = record.incarnation + 1;
-    const instance = isNew || record.instance === null ? { doId: `${uid}-${incarnation}`, sandboxId: "", incarnation } : record.instance;
+    const successor = instanceOf({ doId: `${uid}-${incarnation}`, sandboxId: "", incarnation });
+    const instance = isNew || record.instance === null ? successor : record.instance;
     const lane = { startId: NEW_START_ID, queuedTime: record.queuedTime ?? NOW, deadlineTime: NOW + MINUTE };
     const conclusion = conclude(record, { kind: "Start" }, { kind: "Starting", startId: lane.startId }, NOW, 0);
-    const { row, sandbox, doomed, crashed } = workspaceOf(world, uid);
+    const { row, sandbox, doomed, owed, asleep } = workspaceOf(world, uid);
     const admitted = admitStart(world, epoch, record, { instance, lane, conclusion });
     if (admitted === null) throw OVER;
     check("a start is admitted for a live wish only (2)", row !== null && wishesRunning(row));
     check("nothing is started that failed for good in this generation (12)", !doomed);
-    check("nothing is started again before its crash was counted (12)", !crashed);
+    check("nothing is started again before its failure was counted (12)", !owed);
+    check("what is suspended for idleness is not started before it is woken", !asleep);
     const isOver = sandbox.admission === "Destroyed";
     check("a sandbox that was destroyed is not used again", isNew || !isOver);
     check("forgotten is only what is gone for good (3, 5)", !isNew || record.instance === null || (isOver && !sandbox.running));
@@ -126,13 +142,20 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     const saved = saveConclusion(world, epoch, record, conclusion);
     if (saved === null) throw OVER;
     world = saved;
-    const { doomed, crashed, sandbox } = workspaceOf(world, uid);
+    const { doomed, owed, counted, asleep, sandbox } = workspaceOf(world, uid);
     const isStall = conclusion.status.phase === "Stalled" && record.spec !== null;
     const isIllegible = conclusion.status.phase === "Stalled" && record.spec === null;
-    const isOwn = sandbox.operation?.specHash === hashOf(record.spec);
-    if (isStall && !doomed) check("only a start of the wished spec stalls it (12)", isOwn);
+    const isOwn = sandbox.operation?.specHash === hashOf(record.spec) && sandbox.operation.failure === "Permanent";
+    if (isStall && !doomed) check("only a permanent failure of the wished spec stalls it (12)", isOwn);
     const isCounted = conclusion.failures > record.failures;
-    world = withWorkspace(world, uid, { doomed: isStall || (doomed && !isIllegible), crashed: crashed && !isCounted });
+    check("a failure is counted once (12)", !isCounted || !counted);
+    check("what the platform told to go has not failed (12)", !isCounted || observed.kind !== "Stopped" || !observed.exit?.signalled);
+    world = withWorkspace(world, uid, {
+      doomed: isStall || (doomed && !isIllegible),
+      owed: owed && !isCounted && action.kind !== "Suspend",
+      counted: counted || isCounted,
+      asleep: asleep || action.kind === "Suspend",
+    });
   }
 
   const record = load(world, uid);
@@ -142,13 +165,26 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     const observed = record.instance === null ? ABSENT : ask((sandbox) => observe(sandbox, epoch), looks(calls));
     const action = plan(record, observed, NOW, isTurn || record.lane !== null);
     pause();
-    check("nothing follows silence (4)", observed.kind !== "Unknown" || action.kind === "Rest");
+    check("nothing follows silence (4)", observed.kind !== "Unknown" || action.kind === "Rest" || action.kind === "Expire");
+    checkGrounds(action, { record, observed }, check);
     if (action.kind === "Forget") return tryForget(world, uid, epoch, record, check);
+    if (action.kind === "Expire") return expire(world, epoch, record) ?? world;
     conclusionOf(perform(action, { record, observed }), action);
   } catch (error) {
     if (error !== OVER) throw error;
   }
   return world;
+}
+
+function checkGrounds({ kind }: Action, { record, observed }: Live, check: Surroundings["check"]): void {
+  const { spec, wakeTime, idleTime } = record;
+  const isRunning = observed.kind === "Running";
+  const isLeftAlone = isRunning && spec?.idle && NOW - Math.max(observed.activityTime, wakeTime ?? 0) >= spec.idle.timeoutSeconds * 1000;
+  const isOld = isRunning && spec?.maxLifetimeSeconds && NOW - observed.startedTime >= spec.maxLifetimeSeconds * 1000;
+  const isWishedDown = spec?.operatingMode === "Suspended" || idleTime !== null;
+  check("only what nobody uses is suspended for idleness", kind !== "Suspend" || isLeftAlone === true);
+  check("only what runs too long is stopped for it, while it is wished Running", kind !== "Stop" || isWishedDown || isOld === true);
+  check("only that is expired whose time has come", kind !== "Expire" || (spec?.expireTime ?? "9") <= new Date(NOW).toISOString());
 }
 
 /** Unlike any in a world that is canonical, and a pass begins no two starts. */
@@ -168,6 +204,6 @@ function tryForget(world: World, uid: string, epoch: number, record: WorkspaceRe
   if (forgotten === null) return world;
   const { sandbox } = workspaceOf(world, uid);
   const isGone = sandbox.admission === "None" ? record.instance === null : sandbox.admission === "Destroyed";
-  check("forgotten is only what is gone for good (3, 5)", isGone && !mayRun(interpret(factsOf(sandbox))));
+  check("forgotten is only what is gone for good (3, 5)", isGone && !mayRun(interpret(factsOf(sandbox)).kind));
   return forgotten;
 }

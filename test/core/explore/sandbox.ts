@@ -21,15 +21,17 @@ export function start(sandbox: Sandbox, epoch: number, order: Order): Sandbox | 
   const known = settled.operation;
   if (known?.startId === order.startId && known.state !== "Interrupted") return settled;
   const operation: Operation = { ...order, state: "InProgress", failure: null, live: true };
-  return { ...settled, admission: "Admitted", operation, running: false, exit: null };
+  return { ...settled, admission: "Admitted", operation, running: false, exit: null, unused: false, old: false };
 }
+
+const STOPPED = { code: 143, signalled: false };
 
 /** `works`: whether the platform's kill does anything. */
 export function stop(sandbox: Sandbox, epoch: number, works: boolean): Sandbox | null {
   if (epoch < sandbox.epoch) return null;
   const admission = sandbox.admission === "Admitted" ? "Revoked" : sandbox.admission;
   const cancelled = cancel({ ...sandbox, epoch, admission });
-  return cancelled.running && works ? { ...cancelled, running: false, exit: 143 } : cancelled;
+  return cancelled.running && works ? { ...cancelled, running: false, exit: STOPPED } : cancelled;
 }
 
 export function destroy(sandbox: Sandbox, epoch: number, works: boolean): Sandbox | null {
@@ -42,7 +44,9 @@ export function destroy(sandbox: Sandbox, epoch: number, works: boolean): Sandbo
 export function proceed(sandbox: Sandbox, progress: Progress): Sandbox {
   const { operation } = sandbox;
   if (operation === null || progress === "pending") return sandbox;
-  if (progress === "verified") return { ...sandbox, running: true, operation: { ...operation, state: "Succeeded", live: false } };
+  if (progress === "verified") {
+    return { ...sandbox, running: true, unused: false, old: false, operation: { ...operation, state: "Succeeded", live: false } };
+  }
   return { ...sandbox, admission: "Revoked", running: false, operation: { ...operation, state: "Failed", failure: progress, live: false } };
 }
 

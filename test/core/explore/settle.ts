@@ -4,7 +4,7 @@ import { runPass } from "./pass.ts";
 import { isUnderWay, proceed } from "./sandbox.ts";
 import { startable } from "./store.ts";
 import { UNDISTURBED } from "./walk.ts";
-import { type World, canonical, hashOf, withSandbox, workspaceOf } from "./world.ts";
+import { LONG_AGO, type World, canonical, hashOf, withSandbox, workspaceOf } from "./world.ts";
 
 /** As long as it takes a lane place that nobody will use any more to run out. */
 const LANE_LASTS = 4;
@@ -45,14 +45,19 @@ function quietPass(world: World, uid: string, isTurn: boolean, isSilent: boolean
 
 /** What is still missing, or null where the workspace is where it is wished to be, or stands still for a reason that it shows. */
 export function unsettled(world: World, uid: string): string | null {
-  const { row, parses, sandbox, doomed } = workspaceOf(world, uid);
+  const { row, parses, sandbox, doomed, asleep, expired } = workspaceOf(world, uid);
   if (world.lane?.uid === uid) return "holds the lane";
   if (row === null) return null;
   if (row.deletionTime !== null) return "is not forgotten";
   if (!parses) return row.status.phase === "Stalled" ? null : "does not say that its spec is unreadable";
+  if (expired) return "is not expired";
   if (row.spec === null || row.spec.paused) return null;
-  if (row.spec.operatingMode === "Suspended") return sandbox.running || row.status.phase !== "Suspended" ? "is not suspended" : null;
+  if (row.instance?.destroyRequested && sandbox.admission !== "Destroyed") return "has the sandbox that was to be replaced";
+  if (row.spec.operatingMode === "Suspended" || asleep)
+    return sandbox.running || row.status.phase !== "Suspended" ? "is not suspended" : null;
   if (doomed) return row.status.phase === "Stalled" ? null : "failed for good and does not say so";
+  if (sandbox.old) return "runs for too long";
+  if (row.spec.idle !== null && sandbox.unused && (row.wakeTime ?? 0) <= LONG_AGO) return "is idle and runs";
   const isUp = sandbox.running && sandbox.operation?.state === "Succeeded" && sandbox.operation.specHash === hashOf(row.spec);
   return isUp && row.status.phase === "Ready" ? null : "is not Ready";
 }

@@ -1,4 +1,4 @@
-/** D1 in the model: `admitStart`, `saveConclusion` and `forget` of `src/store/progress.ts`, and the queue of `src/store/due.ts`. */
+/** D1 in the model: `admitStart`, `saveConclusion`, `expire` and `forget` of `src/store/progress.ts`, and the queue of `src/store/due.ts`. */
 import type { Conclusion, Instance, LaneHold, WorkspaceRecord } from "../../../src/workspace.ts";
 import { NOW } from "../../support/builders.ts";
 import { UNTOUCHED, type World, withRow, withWorkspace, workspaceOf } from "./world.ts";
@@ -16,13 +16,17 @@ export function admitStart(
 ): World | null {
   if (world.lane !== null || world.brake || !isCurrent(world, epoch, record)) return null;
   const { instance, lane, conclusion } = admission;
-  const { status, failures, nextRetryTime, readyTime } = conclusion;
+  const { status, failures, nextRetryTime, readyTime, observed, idleTime } = conclusion;
   const admitted = withRow(world, record.uid, {
     status,
     failures,
     nextRetryTime,
     readyTime,
-    instance,
+    observed,
+    idleTime,
+    startId: lane.startId,
+    reconcileRequestTime: null,
+    instance: { ...instance, running: true, destroyRequested: false },
     incarnation: instance.incarnation,
     queuedTime: null,
     unreachableTime: null,
@@ -39,7 +43,8 @@ export function admitStart(
 export function saveConclusion(world: World, epoch: number, record: WorkspaceRecord, conclusion: Conclusion): World | null {
   if (!isChange(record, conclusion)) return world;
   if (!isCurrent(world, epoch, record)) return null;
-  const { laneReleased, brake, ...fields } = conclusion;
+  const { laneReleased, brake, running: _, event: __, ...memory } = conclusion;
+  const fields = { ...memory, reconcileRequestTime: null };
   const poked = workspaceOf(world, record.uid).row?.nextReconcileTime !== record.nextReconcileTime;
   const saved = withRow(world, record.uid, poked ? { ...fields, nextReconcileTime: NOW } : fields);
   return {
@@ -49,17 +54,32 @@ export function saveConclusion(world: World, epoch: number, record: WorkspaceRec
   };
 }
 
+/** Null where nothing was written. */
+export function expire(world: World, epoch: number, record: WorkspaceRecord): World | null {
+  return isCurrent(world, epoch, record) ? withRow(world, record.uid, { deletionTime: NOW, nextReconcileTime: NOW }) : null;
+}
+
 export function forget(world: World, epoch: number, record: WorkspaceRecord): World | null {
   if (!isCurrent(world, epoch, record)) return null;
   return { ...withWorkspace(world, record.uid, { row: null }), lane: world.lane?.uid === record.uid ? null : world.lane };
 }
 
-function isChange(record: WorkspaceRecord, { laneReleased, brake, status, ...fields }: Conclusion): boolean {
-  return laneReleased || brake !== null || !isEqual(record, fields) || JSON.stringify(record.status) !== JSON.stringify(status);
-}
+const MEMORY = [
+  "failures",
+  "nextRetryTime",
+  "readyTime",
+  "queuedTime",
+  "unreachableTime",
+  "nextReconcileTime",
+  "startId",
+  "idleTime",
+] as const;
 
-function isEqual(record: WorkspaceRecord, fields: Omit<Conclusion, "status" | "laneReleased" | "brake">): boolean {
-  return (Object.keys(fields) as (keyof typeof fields)[]).every((field) => record[field] === fields[field]);
+function isChange(record: WorkspaceRecord, conclusion: Conclusion): boolean {
+  const { laneReleased, brake, status } = conclusion;
+  const isMoved = MEMORY.some((field) => record[field] !== conclusion[field]);
+  const isRequested = record.reconcileRequestTime !== null;
+  return laneReleased || brake !== null || isRequested || isMoved || JSON.stringify(record.status) !== JSON.stringify(status);
 }
 
 /** Who is first in line for the lane, while it has room. */

@@ -1,11 +1,14 @@
 /** Breadth first through every world that can be reached, so that the way to the first violation of a law is the shortest there is. */
-import { type Happenings, type Nature, clock, deploys, edits, laneExpiry, mishaps } from "./events.ts";
+import type { WorkspaceSpec } from "../../../src/workspace.ts";
+import { type Happenings, type Nature, agings, clock, deploys, edits, laneExpiry, mishaps } from "./events.ts";
 import { type Law, type Surroundings, runPass } from "./pass.ts";
 import { startable } from "./store.ts";
 import { type World, bare, canonical, newWorld } from "./world.ts";
 
 export interface Rules extends Nature, Pick<Surroundings, "progress" | "calls"> {
   readonly uids: readonly string[];
+  /** What is wished at first. */
+  readonly wish: WorkspaceSpec;
   /** Whether something may come between the steps of a pass. */
   readonly interference: boolean;
   /** Whether another controller may take over in the middle of a pass. */
@@ -22,7 +25,7 @@ export interface Atlas {
 }
 
 export function explore(rules: Rules): Atlas {
-  const first = bare(canonical(newWorld(rules.uids)));
+  const first = bare(canonical(newWorld(rules.uids, rules.wish)));
   const worlds = new Map([[JSON.stringify(first), first]]);
   const origins = new Map<string, { readonly from: string; readonly by: string }>();
   const violations = new Map<Law, string>();
@@ -54,10 +57,14 @@ interface Transition {
 }
 
 function* neighbours(world: World, rules: Rules): Generator<Transition> {
-  const ofEach = rules.uids.map((uid) => ({ ...edits(world, uid, rules), ...mishaps(world, uid, rules), ...deploys(world, uid, rules) }));
+  const ofEach = rules.uids.map((uid) => ({ ...befalls(world, uid, rules), ...deploys(world, uid, rules) }));
   const happenings: Happenings = Object.assign({}, ...ofEach, laneExpiry(world), clock(world));
   for (const [by, happen] of Object.entries(happenings)) yield { after: happen(), by, broken: [] };
   for (const uid of rules.uids) yield* passes(world, uid, rules);
+}
+
+function befalls(world: World, uid: string, rules: Rules): Happenings {
+  return { ...edits(world, uid, rules), ...mishaps(world, uid, rules), ...agings(world, uid, rules) };
 }
 
 function* passes(world: World, uid: string, rules: Rules): Generator<Transition> {
@@ -74,7 +81,7 @@ function passWith(world: World, uid: string, rules: Rules, choose: Choose) {
   const surroundings = { choose, check, calls: rules.calls, progress: rules.progress };
   const interferences = (now: World): Happenings => {
     if (!rules.interference) return {};
-    const others = { ...edits(now, uid, rules), ...mishaps(now, uid, rules), dies: () => now };
+    const others = { ...befalls(now, uid, rules), dies: () => now };
     return rules.takeover ? { ...others, "another controller passes": () => successorsPass(now, uid, check) } : others;
   };
   const after = runPass(world, uid, world.epoch, startable(world) === uid, { ...surroundings, interferences });

@@ -6,7 +6,7 @@
 import { specHash } from "../../../src/controller/spec-hash.ts";
 import type { AdmissionState, SandboxFacts, StartOperation } from "../../../src/sandbox/protocol.ts";
 import type { Condition, FailureClass, LaneHold, WorkspaceRecord, WorkspaceSpec } from "../../../src/workspace.ts";
-import { MINUTE, NOW, SECOND, record, spec } from "../../support/builders.ts";
+import { MINUTE, NOW, SECOND, instance, record, spec } from "../../support/builders.ts";
 
 export interface Operation {
   readonly startId: string;
@@ -22,7 +22,17 @@ export interface Sandbox {
   readonly admission: AdmissionState;
   readonly operation: Operation | null;
   readonly running: boolean;
-  readonly exit: number | null;
+  readonly exit: End | null;
+  /** No user has used it for longer than `idle` allows. */
+  readonly unused: boolean;
+  /** Its container has run for longer than `maxLifetimeSeconds`. */
+  readonly old: boolean;
+}
+
+export interface End {
+  readonly code: number;
+  /** The platform told it to go. */
+  readonly signalled: boolean;
 }
 
 export interface Workspace {
@@ -32,8 +42,14 @@ export interface Workspace {
   readonly sandbox: Sandbox;
   /** A start of this generation failed for good. */
   readonly doomed: boolean;
-  /** A container crashed that was Ready, or verified by the start in the lane, and no pass has counted it. */
-  readonly crashed: boolean;
+  /** The last start failed, or a container crashed that it or a pass had vouched for, and no pass has counted it. */
+  readonly owed: boolean;
+  /** How the sandbox ended last has been counted. */
+  readonly counted: boolean;
+  /** Suspended for idleness, and neither woken nor wished otherwise since. */
+  readonly asleep: boolean;
+  /** The time up to which it was wished has come. */
+  readonly expired: boolean;
 }
 
 export interface World {
@@ -43,16 +59,27 @@ export interface World {
   readonly workspaces: Readonly<Record<string, Workspace>>;
 }
 
-export const UNTOUCHED: Sandbox = { epoch: 1, admission: "None", operation: null, running: false, exit: null };
+const IDLE_MS = 600_000;
+const LIFETIME_MS = 3_600_000;
+/** So long that a workspace that was not used since is idle. */
+export const LONG_AGO = NOW - IDLE_MS;
+
+export const UNTOUCHED: Sandbox = { epoch: 1, admission: "None", operation: null, running: false, exit: null, unused: false, old: false };
+const NOTHING_BEFELL = { parses: true, doomed: false, owed: false, counted: false, asleep: false, expired: false };
 export const RUN_A = spec();
 export const RUN_B = spec({ env: { B: "1" } });
 export const SUSPENDED = spec({ operatingMode: "Suspended" });
 export const PAUSED = spec({ paused: true });
+export const RUN_IDLE = spec({ idle: { timeoutSeconds: IDLE_MS / 1000 } });
+export const RUN_MORTAL = spec({
+  maxLifetimeSeconds: LIFETIME_MS / 1000,
+  expireTime: new Date(NOW + 24 * LIFETIME_MS).toISOString(),
+});
 
-export function newWorld(uids: readonly string[]): World {
+export function newWorld(uids: readonly string[], wish: WorkspaceSpec): World {
   const workspaces = uids.map((uid): [string, Workspace] => [
     uid,
-    { row: record({ uid }), parses: true, sandbox: UNTOUCHED, doomed: false, crashed: false },
+    { row: record({ uid, spec: wish }), sandbox: UNTOUCHED, ...NOTHING_BEFELL },
   ]);
   return { epoch: 2, lane: null, brake: false, workspaces: Object.fromEntries(workspaces) };
 }
@@ -68,7 +95,14 @@ export function withWorkspace(world: World, uid: string, change: Partial<Workspa
 }
 
 export function withSandbox(world: World, uid: string, change: Partial<Sandbox>): World {
-  return withWorkspace(world, uid, { sandbox: { ...workspaceOf(world, uid).sandbox, ...change } });
+  const { sandbox, counted } = workspaceOf(world, uid);
+  const after = { ...sandbox, ...change };
+  return withWorkspace(world, uid, { sandbox: after, counted: counted && isSameEnd(sandbox, after) });
+}
+
+function isSameEnd({ operation, exit }: Sandbox, after: Sandbox): boolean {
+  const isSameStart = operation?.startId === after.operation?.startId && operation?.state === after.operation?.state;
+  return isSameStart && exit === after.exit;
 }
 
 /** A write to the row: whoever read it before has an old version. */
@@ -79,9 +113,11 @@ export function withRow(world: World, uid: string, change: Partial<WorkspaceReco
 
 /** The row as a pass loads it. */
 export function load(world: World, uid: string): WorkspaceRecord | null {
-  const { row, parses } = workspaceOf(world, uid);
+  const { row, parses, expired } = workspaceOf(world, uid);
   if (row === null) return null;
-  return { ...row, spec: parses ? row.spec : null, lane: world.lane?.uid === uid ? world.lane : null };
+  const lane = world.lane?.uid === uid ? world.lane : null;
+  if (row.spec === null || !parses) return { ...row, spec: null, lane };
+  return { ...row, spec: expired ? { ...row.spec, expireTime: new Date(NOW).toISOString() } : row.spec, lane };
 }
 
 export function wishesRunning(row: WorkspaceRecord): boolean {
@@ -92,7 +128,7 @@ export function hashOf(wish: WorkspaceSpec | null): string {
   return wish === null ? "" : specHash(wish);
 }
 
-export function factsOf({ running, admission, operation, exit }: Sandbox): SandboxFacts {
+export function factsOf({ running, admission, operation, exit, unused, old }: Sandbox): SandboxFacts {
   const failure = operation?.failure;
   return {
     running,
@@ -105,13 +141,16 @@ export function factsOf({ running, admission, operation, exit }: Sandbox): Sandb
       deadlineTime: NOW + MINUTE,
       failure: failure ? { messages: [MESSAGES[failure] ?? failure], code: null, exitCode: null, retryAfterMs: null } : null,
     },
-    exit: exit === null || running ? null : { code: exit, time: NOW - SECOND },
+    exit: exit === null || running ? null : { ...exit, time: NOW - SECOND },
+    startedTime: running ? NOW - (old ? LIFETIME_MS : LIFETIME_MS / 2) : null,
+    activityTime: running ? NOW - (unused ? IDLE_MS : SECOND) : null,
   };
 }
 
 const MESSAGES: Partial<Record<FailureClass, string>> = {
   Capacity: "There is no container instance available at this time",
   Permanent: "no such image",
+  Misconfigured: "Containers have not been enabled for this Durable Object class",
   Transient: "network connection lost",
 };
 
@@ -121,41 +160,54 @@ export function canonical(world: World): World {
   const { lane } = world;
   const workspaces = Object.entries(world.workspaces).map(([uid, workspace]): [string, Workspace] => [
     uid,
-    canonicalWorkspace(workspace, lane?.uid === uid ? lane.startId : null, places),
+    canonicalWorkspace(workspace, places),
   ]);
-  const heldLane = lane && { uid: lane.uid, startId: HELD, queuedTime: places.get(lane.queuedTime) ?? NOW, deadlineTime: NOW + MINUTE };
+  const heldLane = lane && {
+    uid: lane.uid,
+    startId: startName(lane.startId, workspaceOf(world, lane.uid).row),
+    queuedTime: places.get(lane.queuedTime) ?? NOW,
+    deadlineTime: NOW + MINUTE,
+  };
   return { epoch: 2, lane: heldLane, brake: world.brake, workspaces: Object.fromEntries(workspaces) };
 }
 
-const HELD = "holds the lane";
+const AWAITED = "awaited";
 const PAST = "of the past";
 
-function canonicalWorkspace({ row, parses, sandbox, doomed, crashed }: Workspace, held: string | null, places: Places): Workspace {
-  if (row === null) return { row: null, parses: true, sandbox: UNTOUCHED, doomed: false, crashed: false };
+/** Who holds the lane is awaited, too. */
+function startName(startId: string, row: WorkspaceRecord | null): string {
+  return startId === row?.startId ? AWAITED : PAST;
+}
+
+function canonicalWorkspace({ row, sandbox, ...ghosts }: Workspace, places: Places): Workspace {
+  if (row === null) return { row: null, sandbox: UNTOUCHED, ...NOTHING_BEFELL };
   const age = (generation: number) => (generation === row.generation ? 2 : 1);
   const canonicalSandbox = {
     epoch: 2,
     admission: sandbox.admission,
-    operation: sandbox.operation && canonicalOperation(sandbox.operation, sandbox.operation.startId === held),
+    operation: sandbox.operation && canonicalOperation(sandbox.operation, startName(sandbox.operation.startId, row)),
     running: sandbox.running,
     exit: sandbox.running ? null : sandbox.exit,
+    unused: sandbox.running && sandbox.unused,
+    old: sandbox.running && sandbox.old,
   };
-  return { row: canonicalRow(row, places, age), parses, sandbox: canonicalSandbox, doomed, crashed };
+  return { row: canonicalRow(row, places, age), sandbox: canonicalSandbox, ...ghosts };
 }
 
-/** How a start ended matters only as long as it holds the lane, and what it ran with only as long as it may run. */
-function canonicalOperation(operation: Operation, isHeld: boolean): Operation {
+/** How a start ended matters only as long as it is awaited, and what it ran with only as long as it may run. */
+function canonicalOperation(operation: Operation, name: string): Operation {
   const { state, specHash: hash, failure, live } = operation;
+  const isAwaited = name === AWAITED;
   return {
-    startId: isHeld ? HELD : PAST,
+    startId: name,
     state,
-    specHash: state === "Failed" && !isHeld ? "" : hash,
-    failure: failure !== null && !isHeld ? "Transient" : failure,
+    specHash: state === "Failed" && !isAwaited ? "" : hash,
+    failure: failure !== null && !isAwaited ? "Transient" : failure,
     live: live && state === "InProgress",
   };
 }
 
-/** Without what no step looks at: when to look next, since when there was no answer, and what the status says but for a stall. */
+/** Without what no step looks at: when to look next, what was seen last, and what the status says but for a stall. */
 export function bare(world: World): World {
   const workspaces = Object.entries(world.workspaces).map(([uid, workspace]): [string, Workspace] => [uid, bareWorkspace(workspace)]);
   return { ...world, workspaces: Object.fromEntries(workspaces) };
@@ -167,8 +219,8 @@ function bareWorkspace(workspace: Workspace): Workspace {
   const { observedGeneration, conditions } = row.status;
   const stalls = conditions.filter(({ type, status }) => type === "Stalled" && status === "True");
   const status = { observedGeneration, phase: "Pending", conditions: stalls.map(bareCondition) } as const;
-  const bareRow = { ...row, failures: 0, nextReconcileTime: NOW, status };
-  return { ...workspace, row: bareRow, sandbox: { ...sandbox, exit: sandbox.exit === 137 ? 137 : null } };
+  const bareRow = { ...row, failures: 0, nextReconcileTime: NOW, status, observed: null };
+  return { ...workspace, row: bareRow, sandbox: { ...sandbox, exit: sandbox.exit?.signalled ? null : sandbox.exit } };
 }
 
 function bareCondition(condition: Condition): Condition {
@@ -182,12 +234,17 @@ function canonicalRow(row: WorkspaceRecord, places: Places, age: (generation: nu
     generation: 2,
     resourceVersion: 1,
     incarnation: row.incarnation === 0 ? 0 : 1,
-    instance: row.instance && { doId: "", sandboxId: "", incarnation: 1 },
+    instance: row.instance && instance({ doId: "", sandboxId: "", destroyRequested: row.instance.destroyRequested }),
     lane: null,
     deletionTime: row.deletionTime === null ? null : NOW - SECOND,
     failures: Math.min(2, row.failures),
+    startId: row.startId === null ? null : AWAITED,
+    observed: row.observed && { ...row.observed, startedTime: null, activityTime: null, differences: [] },
+    idleTime: row.idleTime === null ? null : LONG_AGO - SECOND,
+    wakeTime: canonicalWake(row),
+    reconcileRequestTime: row.reconcileRequestTime === null ? null : NOW,
     nextRetryTime: sideOfNow(row.nextRetryTime),
-    readyTime: row.readyTime === null ? null : NOW - SECOND,
+    readyTime: row.readyTime === null ? null : NOW - MINUTE,
     queuedTime: row.queuedTime === null ? null : (places.get(row.queuedTime) ?? NOW),
     unreachableTime: row.unreachableTime === null ? null : NOW - SECOND,
     nextReconcileTime: sideOfNow(row.nextReconcileTime),
@@ -199,6 +256,13 @@ function canonicalRow(row: WorkspaceRecord, places: Places, age: (generation: nu
       ),
     },
   };
+}
+
+/** One from before the workspace went idle means nothing any more; nor does one of long ago, but that it ended the idleness. */
+function canonicalWake({ wakeTime, idleTime }: WorkspaceRecord): number | null {
+  if (wakeTime === null || (idleTime !== null && wakeTime < idleTime)) return null;
+  if (wakeTime > LONG_AGO) return NOW - SECOND;
+  return idleTime === null ? null : LONG_AGO;
 }
 
 function sideOfNow(time: number | null): number | null {

@@ -11,33 +11,57 @@ beforeEach(async () => {
   await api.send("PUT", pathOf("team-c", "w"), { json: { spec: {} } });
 });
 
+const READERS = "viewer editor operator";
+const WRITERS = "editor operator";
+const TEAM_READERS = `${READERS} teamEditor teamViewer teamOperator`;
+const TEAM_WRITERS = `${WRITERS} teamEditor teamOperator`;
+const INSTANCE = `/v1/instances/${"a".repeat(64)}`;
+
+/** What each request comes to for those who may send it: 503 before the first sweep, 404 where there is nothing, 422 for an empty adoption. */
 const REQUESTS = [
-  ["GET", pathOf("team-a", "w")],
-  ["GET", "/v1/namespaces/team-a/workspaces"],
-  ["GET", "/v1/workspaces"],
-  ["PUT", pathOf("team-a", "w")],
-  ["DELETE", pathOf("team-a", "w")],
-  ["GET", pathOf("team-c", "w")],
-  ["GET", "/v1/namespaces/team-c/workspaces"],
-  ["PUT", pathOf("team-c", "w")],
-  ["DELETE", pathOf("team-c", "w")],
+  ["GET", pathOf("team-a", "w"), 200, TEAM_READERS],
+  ["GET", "/v1/namespaces/team-a/workspaces", 200, TEAM_READERS],
+  ["GET", "/v1/workspaces", 200, TEAM_READERS],
+  ["GET", `${pathOf("team-a", "w")}/events`, 200, TEAM_READERS],
+  ["PUT", pathOf("team-a", "w"), 200, TEAM_WRITERS],
+  ["POST", `${pathOf("team-a", "w")}:wake`, 202, TEAM_WRITERS],
+  ["POST", `${pathOf("team-a", "w")}:reconcile`, 202, TEAM_WRITERS],
+  ["DELETE", pathOf("team-a", "w"), 202, TEAM_WRITERS],
+  ["GET", pathOf("team-c", "w"), 200, READERS],
+  ["GET", "/v1/namespaces/team-c/workspaces", 200, READERS],
+  ["GET", `${pathOf("team-c", "w")}/events`, 200, READERS],
+  ["PUT", pathOf("team-c", "w"), 200, WRITERS],
+  ["POST", `${pathOf("team-c", "w")}:wake`, 202, WRITERS],
+  ["POST", `${pathOf("team-c", "w")}:reconcile`, 202, WRITERS],
+  ["DELETE", pathOf("team-c", "w"), 202, WRITERS],
+  ["GET", "/v1/events", 200, "operator teamOperator"],
+  ["GET", "/v1/events?namespace=team-a", 200, "operator teamOperator"],
+  ["GET", "/v1/events?namespace=team-c", 200, "operator"],
+  ["GET", "/v1/drift", 503, "operator teamOperator"],
+  ["GET", "/v1/drift?namespace=team-a", 503, "operator teamOperator"],
+  ["GET", "/v1/drift?namespace=team-c", 503, "operator"],
+  ["GET", "/v1/instances", 200, "operator"],
+  ["GET", "/v1/instances?namespace=team-a", 200, "operator"],
+  ["POST", `${INSTANCE}:destroy`, 404, "operator"],
+  ["POST", `${INSTANCE}:protect`, 404, "operator"],
+  ["POST", `${INSTANCE}:adopt`, 422, "operator"],
+  ["GET", "/v1/controller", 200, "operator teamOperator"],
+  ["PUT", "/v1/controller", 200, "operator"],
 ] as const;
 
+function bodyOf(method: string, path: string): { json?: unknown } {
+  if (path === "/v1/controller") return method === "PUT" ? { json: {} } : {};
+  if (path.endsWith(":adopt")) return { json: {} };
+  return method === "PUT" ? { json: { spec: { paused: true } } } : {};
+}
+
 describe("roles and namespaces", () => {
-  it.each([
-    ["viewer", [200, 200, 200, 403, 403, 200, 200, 403, 403]],
-    ["editor", [200, 200, 200, 200, 202, 200, 200, 200, 202]],
-    ["operator", [200, 200, 200, 200, 202, 200, 200, 200, 202]],
-    ["teamEditor", [200, 200, 200, 200, 202, 403, 403, 403, 403]],
-    ["teamViewer", [200, 200, 200, 403, 403, 403, 403, 403, 403]],
-  ] as const)("%s", async (who, statuses) => {
-    const answers: number[] = [];
-    for (const [method, path] of REQUESTS) {
-      const response = await api.send(method, path, { token: TOKENS[who], ...(method === "PUT" && { json: { spec: {} } }) });
-      answers.push(response.status);
+  it.each(["viewer", "editor", "operator", "teamEditor", "teamViewer", "teamOperator"] as const)("%s", async (who) => {
+    for (const [method, path, status, allowed] of REQUESTS) {
+      const response = await api.send(method, path, { token: TOKENS[who], ...bodyOf(method, path) });
+      expect(`${method} ${path} ${response.status}`).toBe(`${method} ${path} ${allowed.split(" ").includes(who) ? status : 403}`);
       if (response.status === 403) expect(await refusalOf(response)).toEqual({ status: 403, code: "FORBIDDEN", pointers: [] });
     }
-    expect(answers).toEqual(statuses);
   });
 
   it("are checked before the body is looked at and before anything is looked up", async () => {
@@ -65,7 +89,7 @@ describe("a request without a known token is 401 with a challenge", () => {
       const response = await api.send(method, path, {
         token: null,
         ...(authorization !== null && { headers: { Authorization: authorization } }),
-        ...(method === "PUT" && { json: { spec: { paused: true } } }),
+        ...bodyOf(method, path),
       });
       expect(response.headers.get("WWW-Authenticate")).toBe(challenge);
       expect(await refusalOf(response)).toEqual({ status: 401, code: "UNAUTHENTICATED", pointers: [] });

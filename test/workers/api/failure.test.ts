@@ -6,6 +6,8 @@ import { openApi, PATH, problemOf, startEmpty, type TestApi, TOKENS } from "./su
 const CANARY = "canary-7d1f0c";
 const BODY = { metadata: { labels: { l: CANARY }, annotations: { a: CANARY } }, spec: { env: { SECRET: CANARY } } };
 
+const DO_ID = "a".repeat(64);
+
 let printed: string[];
 
 beforeEach(async () => {
@@ -35,6 +37,17 @@ const REQUESTS = [
   ["PUT", PATH, BODY],
   ["DELETE", PATH, undefined],
   ["GET", "/v1/workspaces?labelSelector=l%3Dcanary-7d1f0c", undefined],
+  ["POST", `${PATH}:wake`, undefined],
+  ["POST", `${PATH}:reconcile`, {}],
+  ["GET", `${PATH}/events`, undefined],
+  ["GET", "/v1/events", undefined],
+  ["GET", "/v1/drift", undefined],
+  ["GET", "/v1/instances", undefined],
+  ["POST", `/v1/instances/${DO_ID}:destroy`, undefined],
+  ["POST", `/v1/instances/${DO_ID}:protect`, undefined],
+  ["POST", `/v1/instances/${DO_ID}:adopt`, { namespace: "default", name: "a", sandboxId: CANARY }],
+  ["GET", "/v1/controller", undefined],
+  ["PUT", "/v1/controller", {}],
   ["GET", "/readyz", undefined],
 ] as const;
 
@@ -159,7 +172,10 @@ describe("secrets", () => {
     const api = await openApi();
     for (const token of [CANARY, TOKENS.viewer, TOKENS.operator]) {
       for (const [method, path, json] of REQUESTS) {
-        const response = await api.send(method, path.replace("canary-7d1f0c", "x"), { token, json: json && { spec: {} } });
+        const response = await api.send(method, path.replace("canary-7d1f0c", "x"), {
+          token,
+          json: json && (method === "POST" ? {} : { spec: {} }),
+        });
         expect(await response.text()).not.toContain(token);
         expect(JSON.stringify([...response.headers])).not.toContain(token);
       }

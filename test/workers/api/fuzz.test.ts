@@ -4,7 +4,9 @@ import { createApi } from "../../../src/api/app.ts";
 import type { Api } from "../../../src/api/context.ts";
 import { type ProblemCode, problemSchema } from "../../../src/api/problem.ts";
 import { openDatabase } from "../../../src/store/db.ts";
-import { CANARY, type Malformed, malformedRequest } from "./malformed.ts";
+import { testDoIdOf } from "./do-id.ts";
+import { CANARY, type Malformed } from "./malformed-parts.ts";
+import { malformedRequest } from "./malformed.ts";
 import { d1, footprint, NOW, PATH, startEmpty, testConfig, TOKENS } from "./support.ts";
 
 const BATCH = 100;
@@ -15,6 +17,7 @@ const POINTED = /^INVALID_|^MALFORMED_JSON$|^PRECONDITION_FAILED$|^UNSUPPORTED_M
 /** Every way to refuse a malformed request; a run that met fewer would have tested little. */
 const CODES: readonly ProblemCode[] = [
   "BODY_TOO_LARGE",
+  "INVALID_BODY",
   "INVALID_HEADER",
   "INVALID_NAME",
   "INVALID_PAGE_TOKEN",
@@ -42,6 +45,7 @@ beforeEach(async () => {
     sleep: async () => {},
     newUid: () => crypto.randomUUID(),
     newRequestId: () => crypto.randomUUID(),
+    doIdOf: testDoIdOf,
   });
   printed = [];
   met = new Set();

@@ -1,31 +1,22 @@
 /** Requests that are wrong by construction, each in one way: whatever else fast-check puts into them, a 4xx is the only right answer. */
 import fc from "fast-check";
 import { NAME_PATTERN } from "../../../src/api/schema.ts";
+import { VERBS, badOperation } from "./malformed-operations.ts";
+import { CANARY, type Malformed, anyText, put, request, validText } from "./malformed-parts.ts";
 import { PATH, TOKENS } from "./support.ts";
 
-export interface Malformed {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array | null;
-}
-
-export const CANARY = "canary-2b9e44";
-const VALID = { metadata: { labels: { team: "a" }, annotations: { note: CANARY } }, spec: { env: { SECRET: CANARY }, directory: "/app" } };
-const KNOWN = new Set(["metadata", "spec", "status", "operatingMode", "directory", "env", "paused"]);
-const JSON_HEADERS = { Authorization: `Bearer ${TOKENS.operator}`, "Content-Type": "application/json" };
-
-function put(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): Malformed {
-  return { method: "PUT", path: PATH, headers: { ...JSON_HEADERS, ...headers }, body };
-}
-
-/** With a valid workspace as its body wherever it may have one. */
-function request(method: string, path: string, headers: Readonly<Record<string, string>> = {}): Malformed {
-  return { method, path, headers: { ...JSON_HEADERS, ...headers }, body: method === "GET" ? null : validText };
-}
-
-const validText = JSON.stringify(VALID);
-const anyText = fc.string({ unit: "binary", maxLength: 40 });
+const KNOWN = new Set([
+  "metadata",
+  "spec",
+  "status",
+  "operatingMode",
+  "directory",
+  "env",
+  "idle",
+  "maxLifetimeSeconds",
+  "expireTime",
+  "paused",
+]);
 
 /** Texts that are no JSON, or JSON that is no workspace. */
 const badBody = fc
@@ -66,6 +57,32 @@ const badValue = fc
     const inMetadata = field === "labels" || field === "annotations";
     return put(JSON.stringify(inMetadata ? { metadata: { [field]: sent }, spec: {} } : { spec: { [field]: sent } }));
   });
+
+/** The limits of a spec may be null, so each gets a value that is none of theirs. */
+const badLimit = fc
+  .oneof(
+    fc.tuple(
+      fc.constantFrom("idle", "maxLifetimeSeconds", "expireTime"),
+      fc.jsonValue({ maxDepth: 3 }).map((value) => [value]),
+    ),
+    fc.tuple(
+      fc.constant("expireTime"),
+      anyText.filter((text) => Number.isNaN(Date.parse(text))),
+    ),
+    fc.tuple(
+      fc.constant("expireTime"),
+      fc.constantFrom("2026-11-30T11:59:59Z", "0001-01-01T00:00:00Z", "2026-11-30", "2027-02-30T00:00:00Z"),
+    ),
+    fc.tuple(
+      fc.constant("maxLifetimeSeconds"),
+      fc.oneof(fc.integer({ max: 59 }), fc.double({ noInteger: true, noNaN: true, noDefaultInfinity: true })),
+    ),
+    fc.tuple(
+      fc.constant("idle"),
+      fc.integer({ max: 9 }).map((timeoutSeconds) => ({ timeoutSeconds })),
+    ),
+  )
+  .map(([field, value]) => put(JSON.stringify({ spec: { env: { SECRET: CANARY }, [field]: value } })));
 
 const badEntry = fc
   .tuple(
@@ -143,13 +160,15 @@ const badQuery = fc
   .filter(([method, name]) => !knownQueries[method]?.includes(name))
   .map(([method, name, value]) => request(method, `${PATH}?${encodeURIComponent(name)}=${encodeURIComponent(value)}`));
 
+const aList = fc.constantFrom("/v1/workspaces", "/v1/events", "/v1/drift", "/v1/instances", `${PATH}/events`);
+
 const badList = fc
   .tuple(
-    fc.constantFrom("limit", "pageToken", "labelSelector", "watch"),
+    fc.constantFrom("limit", "pageToken", "labelSelector", "watch", "namespace", "type", "claimed"),
     anyText.filter((text) => text.isWellFormed()),
   )
   // The equals sign makes a number, a token and a selector wrong whatever follows.
-  .map(([name, value]) => request("GET", `/v1/workspaces?${name}=${encodeURIComponent(`=${value}`)}`));
+  .chain(([name, value]) => aList.map((path) => request("GET", `${path}?${name}=${encodeURIComponent(`=${value}`)}`)));
 
 /** Right in its letters, and sometimes in its JSON, but never in its digest. */
 const badPageToken = fc
@@ -160,14 +179,24 @@ const badPageToken = fc
       .tuple(fc.string({ unit: "grapheme-ascii", maxLength: 12 }), fc.constantFrom("a", "A"))
       .map((parts) => btoa(JSON.stringify([...parts, "w"])).replaceAll(/[+/=]/g, "")),
   )
-  .map((token) => request("GET", `/v1/workspaces?pageToken=${token}`));
+  .chain((token) => aList.map((path) => request("GET", `${path}?pageToken=${token}`)));
 
 const badMethod = fc
   .tuple(
     fc.constantFrom("POST", "PATCH", "OPTIONS", "DELETE", "PUT"),
-    fc.constantFrom(PATH, "/v1/workspaces", "/v1/namespaces/a/workspaces", "/healthz", "/openapi.json"),
+    fc.constantFrom(
+      PATH,
+      "/v1/workspaces",
+      "/v1/namespaces/a/workspaces",
+      "/healthz",
+      "/openapi.json",
+      "/v1/drift",
+      "/v1/events",
+      ...VERBS,
+    ),
   )
   .filter(([method, path]) => path !== PATH || (method !== "PUT" && method !== "DELETE"))
+  .filter(([method, path]) => method !== "POST" || !VERBS.includes(path))
   .map(([method, path]) => request(method, path));
 
 const badPath = fc.webPath().map((path) => request("GET", `/v1/x${path}`));
@@ -192,6 +221,8 @@ export const malformedRequest: fc.Arbitrary<Malformed> = fc.oneof(
   { weight: 3, arbitrary: badQuery },
   { weight: 3, arbitrary: badList },
   { weight: 2, arbitrary: badPageToken },
+  { weight: 3, arbitrary: badLimit },
+  { weight: 10, arbitrary: badOperation },
   { weight: 1, arbitrary: badMethod },
   { weight: 1, arbitrary: badPath },
   { weight: 3, arbitrary: badPrecondition },

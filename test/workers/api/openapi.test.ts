@@ -32,9 +32,20 @@ it("names every operation, its answers and whether it needs a token", () => {
     "delete /v1/namespaces/{namespace}/workspaces/{name} 202,204,default true",
     "get /healthz 200 false",
     "get /readyz 200,default false",
+    "get /v1/controller 200,default true",
+    "get /v1/drift 200,default true",
+    "get /v1/events 200,default true",
+    "get /v1/instances 200,default true",
     "get /v1/namespaces/{namespace}/workspaces 200,default true",
     "get /v1/namespaces/{namespace}/workspaces/{name} 200,default true",
+    "get /v1/namespaces/{namespace}/workspaces/{name}/events 200,default true",
     "get /v1/workspaces 200,default true",
+    "post /v1/instances/{doId}:adopt 201,default true",
+    "post /v1/instances/{doId}:destroy 202,default true",
+    "post /v1/instances/{doId}:protect 202,default true",
+    "post /v1/namespaces/{namespace}/workspaces/{name}:reconcile 202,default true",
+    "post /v1/namespaces/{namespace}/workspaces/{name}:wake 202,default true",
+    "put /v1/controller 200,default true",
     "put /v1/namespaces/{namespace}/workspaces/{name} 200,201,default true",
   ]);
 });
@@ -49,6 +60,17 @@ it("names every parameter", () => {
     deleteWorkspace: ["If-Match", "allowMissing", "name", "namespace"],
     listWorkspaces: ["labelSelector", "limit", "namespace", "pageToken"],
     listAllWorkspaces: ["labelSelector", "limit", "pageToken"],
+    wakeWorkspace: ["If-Match", "name", "namespace"],
+    reconcileWorkspace: ["If-Match", "name", "namespace"],
+    listWorkspaceEvents: ["limit", "name", "namespace", "pageToken"],
+    listEvents: ["limit", "namespace", "pageToken"],
+    getDrift: ["limit", "namespace", "pageToken", "type"],
+    listInstances: ["claimed", "limit", "namespace", "pageToken"],
+    destroyInstance: ["doId"],
+    protectInstance: ["doId"],
+    adoptInstance: ["doId"],
+    getController: [],
+    putController: ["If-Match"],
     healthz: [],
     readyz: [],
   });
@@ -63,10 +85,21 @@ it("has the strict schema of the spec that the handlers use, with its defaults",
     properties: {
       operatingMode: { enum: ["Running", "Suspended"], default: "Running" },
       directory: { type: "string", maxLength: 1024, default: "/workspace" },
+      idle: { type: ["object", "null"], additionalProperties: false, properties: { timeoutSeconds: { type: "integer", minimum: 10 } } },
+      maxLifetimeSeconds: { type: ["integer", "null"], minimum: 60 },
+      expireTime: { type: ["string", "null"], format: "date-time", default: null },
       paused: { type: "boolean", default: false },
     },
   });
   expect(WorkspaceApply).toMatchObject({ additionalProperties: false, required: ["spec"] });
+  const { ControllerSettings, InstanceAdopt, InstanceProtect, Empty } = document.components.schemas;
+  expect(ControllerSettings).toMatchObject({
+    additionalProperties: false,
+    properties: { brakeReleasedUntilTime: { type: ["string", "null"], format: "date-time" }, laneWidth: { minimum: 1, maximum: 100 } },
+  });
+  expect(InstanceAdopt).toMatchObject({ additionalProperties: false, required: ["namespace", "name"] });
+  expect(InstanceProtect).toMatchObject({ additionalProperties: false, properties: { protected: { type: "boolean", default: true } } });
+  expect(Empty).toMatchObject({ type: "object", additionalProperties: false });
 });
 
 it("says which parameters are whole numbers and within what", () => {

@@ -47,7 +47,15 @@ describe("PUT of a new name", () => {
         labels: {},
         annotations: {},
       },
-      spec: { operatingMode: "Running", directory: "/workspace", env: {}, paused: false },
+      spec: {
+        operatingMode: "Running",
+        directory: "/workspace",
+        env: {},
+        idle: null,
+        maxLifetimeSeconds: null,
+        expireTime: null,
+        paused: false,
+      },
       status: {
         observedGeneration: 0,
         phase: "Pending",
@@ -69,7 +77,15 @@ describe("PUT of a new name", () => {
   it("takes labels, annotations and every field of the spec", async () => {
     const sent = {
       metadata: { labels: { team: "a", "example.com/tier": "" }, annotations: { note: "any text, 100 %" } },
-      spec: { operatingMode: "Suspended", directory: "/home/alice", env: { NODE_ENV: "development", constructor: "x" }, paused: true },
+      spec: {
+        operatingMode: "Suspended",
+        directory: "/home/alice",
+        env: { NODE_ENV: "development", constructor: "x" },
+        idle: { timeoutSeconds: 600 },
+        maxLifetimeSeconds: 86_400,
+        expireTime: "2026-12-24T00:00:00.000Z",
+        paused: true,
+      },
     };
     const { metadata, spec } = await workspaceOf(await api.send("PUT", PATH, { json: sent }));
     expect(metadata).toMatchObject(sent.metadata);
@@ -92,7 +108,15 @@ describe("PUT of an existing name", () => {
     const response = await api.send("PUT", PATH, { json: { metadata: { labels: { team: "a" } }, spec: { directory: "/app" } } });
     expect(response.status).toBe(200);
     expect(response.headers.get("Location")).toBeNull();
-    expect((await workspaceOf(response)).spec).toEqual({ operatingMode: "Running", directory: "/app", env: {}, paused: false });
+    expect((await workspaceOf(response)).spec).toEqual({
+      operatingMode: "Running",
+      directory: "/app",
+      env: {},
+      idle: null,
+      maxLifetimeSeconds: null,
+      expireTime: null,
+      paused: false,
+    });
     const after = await counters();
     expect(after).toMatchObject({ generation: 2, revision: 2 });
     expect(after.resourceVersion).toBeGreaterThan(before.resourceVersion);

@@ -50,7 +50,17 @@ describe("an unknown path is 404 ROUTE_NOT_FOUND", () => {
     "/v1/namespaces/a",
     "/v1/workspaces/",
     `${PATH}/`,
-    `${PATH}/events`,
+    `${PATH}/backups`,
+    `${PATH}/events/`,
+    `${PATH}:`,
+    `${PATH}:sleep`,
+    `${PATH}:wake:wake`,
+    `${PATH}:wake/events`,
+    "/v1/namespaces/default/workspaces/:wake",
+    `/v1/instances/${"a".repeat(64)}`,
+    `/v1/instances/${"a".repeat(64)}:backup`,
+    "/v1/instances/:destroy",
+    "/v1/controllers",
     "/v1//workspaces",
   ])("%s", async (path) => {
     expect(await refusalOf(await api.send("GET", path))).toEqual({ status: 404, code: "ROUTE_NOT_FOUND", pointers: [] });
@@ -65,6 +75,17 @@ describe("a method that a path does not have is 405 with Allow", () => {
     ["POST", "/v1/namespaces/a/workspaces", "GET, HEAD"],
     ["DELETE", "/v1/workspaces", "GET, HEAD"],
     ["PUT", "/healthz", "GET, HEAD"],
+    ["GET", `${PATH}:wake`, "POST"],
+    ["PUT", `${PATH}:wake`, "POST"],
+    ["DELETE", `${PATH}:reconcile`, "POST"],
+    ["POST", `${PATH}/events`, "GET, HEAD"],
+    ["GET", `/v1/instances/${"a".repeat(64)}:destroy`, "POST"],
+    ["PUT", `/v1/instances/${"a".repeat(64)}:protect`, "POST"],
+    ["DELETE", `/v1/instances/${"a".repeat(64)}:adopt`, "POST"],
+    ["POST", "/v1/instances", "GET, HEAD"],
+    ["POST", "/v1/drift", "GET, HEAD"],
+    ["DELETE", "/v1/events", "GET, HEAD"],
+    ["DELETE", "/v1/controller", "GET, HEAD, PUT"],
     ["DELETE", "/openapi.json", "GET, HEAD"],
   ])("%s %s", async (method, path, allow) => {
     const response = await api.send(method, path);
@@ -74,14 +95,24 @@ describe("a method that a path does not have is 405 with Allow", () => {
 });
 
 describe("a name that is none is 400 INVALID_NAME", () => {
-  it.each(["A", "a_b", "-a", "a-", "a.b", "%20", "a%2Fb", "%E0%A4%A", "a%00", "é", "a".repeat(64), "a:wake", "%0a"])("%s", async (name) => {
-    for (const method of ["PUT", "GET", "DELETE"]) {
-      const asName = await api.send(method, `/v1/namespaces/default/workspaces/${name}`);
-      expect(await refusalOf(asName)).toEqual({ status: 400, code: "INVALID_NAME", pointers: ["path/name"] });
-      const asNamespace = await api.send(method, `/v1/namespaces/${name}/workspaces/a`);
-      expect(await refusalOf(asNamespace)).toEqual({ status: 400, code: "INVALID_NAME", pointers: ["path/namespace"] });
-    }
-  });
+  it.each(["A", "a_b", "-a", "a-", "a.b", "%20", "a%2Fb", "%E0%A4%A", "a%00", "é", "a".repeat(64), "a%3Awake", "%0a"])(
+    "%s",
+    async (name) => {
+      for (const [method, suffix] of [
+        ["PUT", ""],
+        ["GET", ""],
+        ["DELETE", ""],
+        ["GET", "/events"],
+        ["POST", ":wake"],
+        ["POST", ":reconcile"],
+      ] as const) {
+        const asName = await api.send(method, `/v1/namespaces/default/workspaces/${name}${suffix}`);
+        expect(await refusalOf(asName)).toEqual({ status: 400, code: "INVALID_NAME", pointers: ["path/name"] });
+        const asNamespace = await api.send(method, `/v1/namespaces/${name}/workspaces/a${suffix}`);
+        expect(await refusalOf(asNamespace)).toEqual({ status: 400, code: "INVALID_NAME", pointers: ["path/namespace"] });
+      }
+    },
+  );
 
   it("names both where both are wrong", async () => {
     const { pointers } = await refusalOf(await api.send("GET", "/v1/namespaces/A/workspaces/B"));
@@ -93,6 +124,33 @@ describe("a name that is none is 400 INVALID_NAME", () => {
       expect((await api.send("PUT", `/v1/namespaces/${name}/workspaces/${name}`, { json: { spec: {} } })).status).toBe(201);
     }
   });
+});
+
+it.each(["a".repeat(63), "a".repeat(65), "A".repeat(64), "g".repeat(64), "x"])(
+  "a DO id that is none is 400 INVALID_NAME: %s",
+  async (doId) => {
+    for (const verb of ["destroy", "protect", "adopt"]) {
+      const response = await api.send("POST", `/v1/instances/${doId}:${verb}`);
+      expect(await refusalOf(response)).toEqual({ status: 400, code: "INVALID_NAME", pointers: ["path/doId"] });
+    }
+  },
+);
+
+it.each([
+  ["POST", `${PATH}:wake`],
+  ["POST", `${PATH}:reconcile`],
+  ["GET", `${PATH}/events`],
+  ["GET", "/v1/events"],
+  ["GET", "/v1/drift"],
+  ["GET", "/v1/instances"],
+  ["POST", `/v1/instances/${"a".repeat(64)}:destroy`],
+  ["POST", `/v1/instances/${"a".repeat(64)}:protect`],
+  ["POST", `/v1/instances/${"a".repeat(64)}:adopt`],
+  ["GET", "/v1/controller"],
+  ["PUT", "/v1/controller"],
+])("%s %s refuses query parameters that it does not know", async (method, path) => {
+  const response = await api.send(method, `${path}?watch=true`);
+  expect(await refusalOf(response)).toEqual({ status: 400, code: "INVALID_QUERY", pointers: ["query/watch"] });
 });
 
 it("an unknown query parameter is 400 for a PUT too, so that a dry run of a later version is never a write", async () => {

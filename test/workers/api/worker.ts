@@ -2,6 +2,7 @@
 import { createApi } from "../../../src/api/app.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { openDatabase } from "../../../src/store/db.ts";
+import { testDoIdOf } from "./do-id.ts";
 
 export default {
   fetch(request: Request, env: { readonly DB: D1Database }): Response | Promise<Response> {
@@ -12,6 +13,7 @@ export default {
       sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
       newUid: () => crypto.randomUUID(),
       newRequestId: () => crypto.randomUUID(),
+      doIdOf: testDoIdOf,
     });
     return api.fetch(request);
   },

@@ -8,7 +8,13 @@ import { Controller, Process, emptyTables } from "./support.ts";
 
 beforeEach(emptyTables);
 
-const SETTINGS = { TICK_BUDGET_SECONDS: "3", LEASE_SECONDS: "2", POLL_INTERVAL_MS: "1000", START_TIMEOUT_SECONDS: "20" };
+const SETTINGS = {
+  TICK_BUDGET_SECONDS: "3",
+  LEASE_SECONDS: "2",
+  POLL_INTERVAL_MS: "1000",
+  START_TIMEOUT_SECONDS: "20",
+  SWEEP_INTERVAL_SECONDS: "3600",
+};
 
 interface Scenario {
   readonly name: string;
@@ -138,7 +144,7 @@ describe.each(scenarios)("$name", (scenario) => {
       let calls = 0;
       process.onPoint = (point) => {
         // A read that fails after it was done is as one that was never done.
-        if (!/^(lease|save|admit|forget)|load before/.test(point)) return;
+        if (!/^(lease|save|admit|forget|record|claim)|(load|view) before/.test(point)) return;
         calls += 1;
         if (calls !== nth) return;
         failed = `failed at ${nth}, ${point}`;

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { openDatabase } from "../../../src/store/db.ts";
 import { type DueQuery, type ResyncWindow, loadDue } from "../../../src/store/due.ts";
+import { readInventoryView } from "../../../src/store/unclaimed.ts";
 import { FakeClock } from "./clock.ts";
 import { admitted, create, db, epoch } from "./store-support.ts";
 import { all, d1, emptyTables, NOW, Process, SPEC, uidOf } from "./support.ts";
@@ -8,7 +9,7 @@ import { type Statement, watchD1 } from "./watched-d1.ts";
 
 beforeEach(emptyTables);
 
-const QUERY: DueQuery = { now: NOW, resync: null, laneWidth: 1, limit: 100 };
+const QUERY: DueQuery = { now: NOW, resync: null, resyncIntervalMs: 300_000, laneWidth: 1, runningLimits: {}, limit: 100 };
 
 /** The turns after `from`, whoever shares it. */
 function after(from: number, to: number): ResyncWindow {
@@ -84,6 +85,31 @@ describe("what is due", () => {
     expect(found).toMatchObject({ queuedTime: null, lane: { queuedTime: NOW - 77 } });
   });
 
+  it("tells the start whose outcome nobody has seen from the one that holds the lane", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    await admitted("a", held, "s1");
+    const [holding] = (await loadDue(db, QUERY)).due;
+    expect(holding).toMatchObject({ startId: "s1", lane: { startId: "s1" } });
+    await d1.exec("DELETE FROM start_lane");
+    const [waiting] = (await loadDue(db, QUERY)).due;
+    expect(waiting).toMatchObject({ startId: "s1", lane: null });
+    expect(waiting?.instance).toMatchObject({ running: true, destroyRequested: false, adopted: false });
+  });
+
+  it("gives each column of joined tables a name of its own, since a batch keeps one value of each name", async () => {
+    const watched = new Process();
+    const watchedStore = openDatabase(watchD1(d1, new FakeClock(NOW), watched));
+    await loadDue(watchedStore, { ...QUERY, runningLimits: { "*": 3 } });
+    await readInventoryView(watchedStore, 1, NOW);
+    expect(watched.statements.length).toBeGreaterThan(7);
+    for (const { sql, values } of watched.statements) {
+      const statement = d1.prepare(sql).bind(...values);
+      const [columns] = await statement.raw({ columnNames: true });
+      expect(new Set(columns).size, sql).toBe(columns.length);
+    }
+  });
+
   it("is read even where spec and status are garbage", async () => {
     await insert({ a: { next: NOW } });
     for (const garbage of ["", "null", "{", "[]", "7", '{"conditions":7}', '{"conditions":[null]}', '{"conditions":["x"]}']) {
@@ -119,9 +145,11 @@ describe("the resync", () => {
     expect(namesOf((await loadDue(db, { ...QUERY, resync })).resync)).toBe(namesOf(others));
   });
 
-  it("leaves out what is due anyway or will be, and is cut to the limit", async () => {
-    await insert({ ...phases, e: { phase: 5, next: NOW }, f: { phase: 6, next: NOW + 1e9 } });
-    expect(namesOf((await loadDue(db, { ...QUERY, resync: after(999_999, 999_998), limit: 2 })).resync)).toBe("a b");
+  it("leaves out what is due within the interval anyway, not what is due later, and is cut to the limit", async () => {
+    await insert({ ...phases, e: { phase: 5, next: NOW }, f: { phase: 6, next: NOW + 300_000 }, g: { phase: 7, next: NOW + 300_001 } });
+    const resync = after(999_999, 999_998);
+    expect(namesOf((await loadDue(db, { ...QUERY, resync })).resync)).toBe("a g b c");
+    expect(namesOf((await loadDue(db, { ...QUERY, resync, limit: 2 })).resync)).toBe("a g");
   });
 });
 
@@ -137,6 +165,15 @@ describe("who may start", () => {
     await insert(queue);
     expect(namesOf((await loadDue(db, QUERY)).startable)).toBe("first");
     expect(namesOf((await loadDue(db, { ...QUERY, laneWidth: 2 })).startable)).toBe("first second");
+  });
+
+  it("is, of those who joined at the same moment, who was created first, however often its row was written since", async () => {
+    await insert({ late: { queued: NOW }, early: { queued: NOW }, middle: { queued: NOW } });
+    for (const [index, name] of ["early", "middle", "late"].entries()) {
+      const update = d1.prepare("UPDATE workspaces SET creation_time = ?1, resource_version = 9 - ?1 WHERE name = ?2");
+      await update.bind(index + 1, name).run();
+    }
+    expect(namesOf((await loadDue(db, { ...QUERY, laneWidth: 3 })).startable)).toBe("early middle late");
   });
 
   it("is nobody while the brake is on", async () => {

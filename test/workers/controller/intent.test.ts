@@ -42,7 +42,7 @@ describe("the three counters", () => {
     expect(await all("SELECT next_reconcile_time AS t FROM workspaces")).toEqual([{ t: NOW + 3 }]);
   });
 
-  it("are not moved by the controller, but the resource version is, so that an If-Match taken before still holds", async () => {
+  it("gke-labs/kube-agents#534: are not moved by the controller, but the resource version is, so that an If-Match taken before still holds", async () => {
     const held = await epoch();
     const created = await create("a", 1);
     const before = await record("a");
@@ -74,7 +74,7 @@ describe("the three counters", () => {
     await note("a");
     await requestDeletion(db, await workspace("b"), NOW);
     await note("b");
-    await forget(db, held, await record("b"));
+    await forget(db, held, await record("b"), NOW);
     await create("b", 3);
     await note("b");
     expect(versions).toEqual([...new Set(versions)].toSorted((x, y) => x - y));
@@ -115,7 +115,7 @@ describe("a write by the API", () => {
   it("does not reach another life of the same name", async () => {
     const held = await epoch();
     const first = await create("a", 1);
-    await forget(db, held, await record("a"));
+    await forget(db, held, await record("a"), NOW);
     await create("a", 2);
     expect(await replaceWorkspace(db, first, CHANGED)).toBeNull();
     expect(await requestDeletion(db, first, NOW)).toBeNull();
@@ -126,7 +126,7 @@ describe("a write by the API", () => {
     const created = await create("a", 1);
     const api = new Process();
     api.onPoint = async (point) => {
-      if (point === "save after") expect(await forget(db, held, await record("a"))).toBe(true);
+      if (point === "save after") expect(await forget(db, held, await record("a"), NOW)).toBe(true);
     };
     const apiDb = openDatabase(watchD1(d1, new FakeClock(NOW), api));
     expect(await requestDeletion(apiDb, created, NOW)).toMatchObject({ uid: created.uid, deletionTime: NOW });

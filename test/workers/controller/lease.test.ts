@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { DEFAULT_SETTINGS } from "../../../src/store/controller-settings.ts";
 import { acquireLease, releaseLease, renewLease } from "../../../src/store/lease.ts";
 import { readLastSweepTime } from "../../../src/store/reading.ts";
 import { db } from "./store-support.ts";
@@ -16,7 +17,13 @@ async function row() {
 
 describe("the lease", () => {
   it("is given to the first who asks, with epoch 1 and a resync that begins now", async () => {
-    expect(await acquireLease(db, "a", NOW, LEASE_MS)).toEqual({ epoch: 1, expiresTime: NOW + LEASE_MS, resyncTime: NOW });
+    expect(await acquireLease(db, "a", NOW, LEASE_MS)).toEqual({
+      epoch: 1,
+      expiresTime: NOW + LEASE_MS,
+      resyncTime: NOW,
+      inventory: null,
+      settings: DEFAULT_SETTINGS,
+    });
     expect(await row()).toMatchObject({ holder: "a", epoch: 1 });
   });
 

@@ -28,7 +28,7 @@ function stallingAt(name: string) {
   return { process, reached, thaw };
 }
 
-describe("two ticks at the same time", () => {
+describe("lyc8503/UptimeFlare#199: two ticks at the same time", () => {
   it("only one works, and the other ends at once", async () => {
     const controller = new Controller({ TICK_BUDGET_SECONDS: "10" });
     await controller.put("a");
@@ -82,11 +82,12 @@ describe("two ticks at the same time", () => {
   });
 });
 
-describe("a tick that stalls past its lease while another takes over", () => {
+describe("daytonaio/daytona#5093: a tick that stalls past its lease while another takes over", () => {
+  const sweeps = ["view after", "record before"];
   const stalls = ["lease after", "load before", "load after", "save before", "save after", "admit before", "admit after"];
   const calls = ["observe before", "observe after", "start before", "start after", "destroy before", "destroy after", "forget before"];
 
-  it.each([...stalls, ...calls])("stalls at: %s", async (point) => {
+  it.each([...stalls, ...sweeps, ...calls])("stalls at: %s", async (point) => {
     const controller = new Controller({ TICK_BUDGET_SECONDS: "5" });
     const { world } = controller;
     await controller.put("old");

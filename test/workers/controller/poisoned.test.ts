@@ -119,7 +119,7 @@ async function poison(controller: Controller, all: readonly Poison[]): Promise<v
   }
 }
 
-describe.each(poisons)("beside one that is poisoned: $name", (one) => {
+describe.each(poisons)("daytonaio/daytona#2236, openkruise/agents#264: beside one that is poisoned: $name", (one) => {
   it("the healthy become Ready, and it can be deleted once its sandbox answers", async () => {
     const controller = new Controller({ ...SETTINGS, POLL_INTERVAL_MS: "2500" });
     await poison(controller, [one]);

@@ -1,22 +1,27 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { replaceWorkspace, requestDeletion } from "../../../src/store/intent.ts";
-import { acquireLease } from "../../../src/store/lease.ts";
-import { admitStart, forget, saveConclusion } from "../../../src/store/progress.ts";
+import { requestDeletion } from "../../../src/store/intent.ts";
+import { admitStart, expire, forget, saveConclusion } from "../../../src/store/progress.ts";
+import { recordSweep } from "../../../src/store/unclaimed.ts";
 import { poke } from "../../../src/sandbox/poke.ts";
+import { observedState, orphan } from "../../support/builders.ts";
 import {
   READY_CONCLUSION,
   admissionOf,
   admitted,
+  brakeOf,
   conclusionOf,
   create,
   db,
   dump,
+  editLabels,
   epoch,
   instanceOf,
+  loseLease,
   record,
+  sweepOf,
   workspace,
 } from "./store-support.ts";
-import { all, d1, emptyTables, NOW, SPEC } from "./support.ts";
+import { all, d1, emptyTables, NOW } from "./support.ts";
 
 beforeEach(emptyTables);
 
@@ -25,16 +30,6 @@ async function brake() {
     "SELECT brake_until_time, brake_failures FROM controller",
   );
   return row;
-}
-
-async function loseLease(): Promise<void> {
-  expect(await acquireLease(db, "another", NOW + 60_000, 30_000)).not.toBeNull();
-}
-
-async function editLabels(name: string): Promise<void> {
-  const current = await workspace(name);
-  const edit = { labels: { edited: "yes" }, annotations: {}, spec: SPEC, specChanged: false, now: NOW };
-  expect(await replaceWorkspace(db, current, edit)).not.toBeNull();
 }
 
 describe("admitStart", () => {
@@ -174,7 +169,40 @@ describe("admitStart", () => {
     const third = await record("a");
     await admitStart(db, held, third, admissionOf(third, "s3", { instance: instanceOf(uid, 2) }), NOW);
     expect(await all("SELECT sandbox_id FROM instances")).toEqual([{ sandbox_id: `${uid}-2` }]);
+    expect(await all("SELECT sandbox_id, state, incarnation, first_seen_time AS t FROM unclaimed")).toEqual([
+      { sandbox_id: `${uid}-1`, state: "Expected", incarnation: 1, t: NOW },
+    ]);
     expect((await record("a")).incarnation).toBe(2);
+  });
+
+  it("claims what was unclaimed: the same instance is in one table only", async () => {
+    const held = await epoch();
+    const { uid } = await create("a", 1);
+    const { doId, sandboxId } = instanceOf(uid);
+    await recordSweep(db, held, sweepOf([orphan({ doId, sandboxId })]), NOW);
+    await admitted("a", held, "s1");
+    expect(await all("SELECT do_id FROM instances")).toEqual([{ do_id: doId }]);
+    expect(await all("SELECT do_id FROM unclaimed")).toEqual([]);
+  });
+
+  it("remembers the start, and meets what was asked for", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    await d1.exec("UPDATE workspaces SET reconcile_request_time = 5, idle_time = 7");
+    const after = await admitted("a", held, "s1", { conclusion: conclusionOf(await record("a"), { idleTime: null }) });
+    expect(after).toMatchObject({ startId: "s1", reconcileRequestTime: null, idleTime: null });
+  });
+
+  it("counts an instance that did not run as running again, and forgets that it was to be replaced", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    const first = await admitted("a", held, "s1");
+    await saveConclusion(db, held, first, conclusionOf(first, { laneReleased: true, running: false }), NOW);
+    await d1.exec("UPDATE instances SET destroy_request_time = 5");
+    const again = await record("a");
+    expect(again.instance).toMatchObject({ running: false, destroyRequested: true });
+    await admitStart(db, held, again, admissionOf(again, "s2"), NOW);
+    expect((await record("a")).instance).toMatchObject({ running: true, destroyRequested: false });
   });
 
   it("leaves the ledger of an older incarnation alone where it is refused", async () => {
@@ -217,7 +245,7 @@ describe("saveConclusion", () => {
   it.each([
     ["labels edited meanwhile", () => editLabels("a")],
     ["a deletion meanwhile", async () => void (await requestDeletion(db, await workspace("a"), NOW))],
-    ["a lost lease", loseLease],
+    ["a lost lease", () => loseLease()],
     ["a row that is gone", async () => void (await d1.exec("DELETE FROM workspaces"))],
   ])("writes nothing after %s: neither row nor lane nor brake", async (_sentence, happen) => {
     const held = await epoch();
@@ -225,7 +253,7 @@ describe("saveConclusion", () => {
     const before = await admitted("a", held, "s1");
     await happen();
     const rows = await dump();
-    const conclusion = conclusionOf(before, { ...READY_CONCLUSION, laneReleased: true, brake: { retryAfterMs: 9000 } });
+    const conclusion = conclusionOf(before, { ...READY_CONCLUSION, laneReleased: true, brake: brakeOf(9000) });
     expect(await saveConclusion(db, held, before, conclusion, NOW)).toBe(false);
     expect(await dump()).toEqual(rows);
   });
@@ -254,6 +282,80 @@ describe("saveConclusion", () => {
     expect(await all("SELECT start_id FROM start_lane")).toEqual([{ start_id: "s2" }]);
   });
 
+  it("keeps the start that no pass has settled, and drops the one that it settled", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    const before = await admitted("a", held, "s1");
+    await saveConclusion(db, held, before, conclusionOf(before, { failures: 1 }), NOW);
+    const later = await record("a");
+    expect(later.startId).toBe("s1");
+    await saveConclusion(db, held, later, conclusionOf(later, { startId: null }), NOW);
+    expect((await record("a")).startId).toBeNull();
+  });
+
+  it("counts whether the instance runs, as it was seen, and only that of the workspace", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    await create("b", 2);
+    await admitted("a", held, "s1", { laneWidth: 2 });
+    await admitted("b", held, "s2", { laneWidth: 2 });
+    const before = await record("a");
+    await saveConclusion(db, held, before, conclusionOf(before, { running: false }), NOW);
+    expect((await record("a")).instance?.running).toBe(false);
+    expect((await record("b")).instance?.running).toBe(true);
+    const later = await record("a");
+    await saveConclusion(db, held, later, conclusionOf(later, { running: true }), NOW);
+    expect((await record("a")).instance?.running).toBe(true);
+  });
+
+  it("does not count it where the row moved on", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    const before = await admitted("a", held, "s1");
+    await editLabels("a");
+    await saveConclusion(db, held, before, conclusionOf(before, { running: false }), NOW);
+    expect((await record("a")).instance?.running).toBe(true);
+  });
+
+  it("keeps what it observed, and writes nothing because it was used or seen once more", async () => {
+    const held = await epoch();
+    await create("a", 1);
+    const before = await record("a");
+    const differences = [{ type: "OutOfSync", firstSeenTime: NOW, timesSeen: 1 }];
+    const observed = observedState("Running", { differences });
+    await saveConclusion(db, held, before, conclusionOf(before, { observed }), NOW);
+    const after = await record("a");
+    expect(after.observed).toEqual(observed);
+    const rows = await dump();
+    const again = { ...observed, activityTime: NOW + 5, differences: [{ type: "OutOfSync", firstSeenTime: NOW, timesSeen: 2 }] };
+    expect(await saveConclusion(db, held, after, conclusionOf(after, { observed: again }), NOW)).toBe(true);
+    expect(await dump()).toEqual(rows);
+    expect(await saveConclusion(db, held, after, conclusionOf(after, { observed: { ...again, differences: [] } }), NOW)).toBe(true);
+    expect((await record("a")).observed).toMatchObject({ differences: [], activityTime: NOW + 5 });
+  });
+
+  describe("and a request to forget backoff and stall", () => {
+    it("is met by the pass that read it, even one that concludes what was concluded before", async () => {
+      const held = await epoch();
+      await create("a", 1);
+      await d1.exec("UPDATE workspaces SET reconcile_request_time = 5");
+      const before = await record("a");
+      expect(before.reconcileRequestTime).toBe(5);
+      expect(await saveConclusion(db, held, before, conclusionOf(before), NOW)).toBe(true);
+      expect((await record("a")).reconcileRequestTime).toBeNull();
+    });
+
+    it("is not lost where it comes during the pass", async () => {
+      const held = await epoch();
+      await create("a", 1);
+      await d1.exec("UPDATE workspaces SET reconcile_request_time = 5");
+      const before = await record("a");
+      await d1.exec("UPDATE workspaces SET reconcile_request_time = 6, resource_version = resource_version + 1");
+      expect(await saveConclusion(db, held, before, conclusionOf(before), NOW)).toBe(false);
+      expect((await record("a")).reconcileRequestTime).toBe(6);
+    });
+  });
+
   describe("and a poke during the pass", () => {
     it.each([
       ["of a row that was not due", null, NOW + 700],
@@ -280,7 +382,7 @@ describe("saveConclusion", () => {
       const waits: number[] = [];
       for (let n = 0; n < 9; n += 1) {
         const before = await record("a");
-        await saveConclusion(db, held, before, conclusionOf(before, { brake: { retryAfterMs: null } }), NOW);
+        await saveConclusion(db, held, before, conclusionOf(before, { brake: brakeOf() }), NOW);
         waits.push(((await brake())?.brake_until_time ?? 0) - NOW);
       }
       expect(waits).toEqual([5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
@@ -290,7 +392,7 @@ describe("saveConclusion", () => {
       const held = await epoch();
       await create("a", 1);
       const before = await record("a");
-      await saveConclusion(db, held, before, conclusionOf(before, { brake: { retryAfterMs: 17_000 } }), NOW);
+      await saveConclusion(db, held, before, conclusionOf(before, { brake: brakeOf(17_000) }), NOW);
       expect(await brake()).toEqual({ brake_until_time: NOW + 17_000, brake_failures: 1 });
     });
 
@@ -298,7 +400,7 @@ describe("saveConclusion", () => {
       const held = await epoch();
       await create("a", 1);
       const refused = await record("a");
-      await saveConclusion(db, held, refused, conclusionOf(refused, { brake: { retryAfterMs: null } }), NOW);
+      await saveConclusion(db, held, refused, conclusionOf(refused, { brake: brakeOf() }), NOW);
       const before = await record("a");
       await saveConclusion(db, held, before, conclusionOf(before, { readyTime: NOW - 1, failures: 1 }), NOW);
       expect(await brake()).toMatchObject({ brake_failures: 1 });
@@ -311,7 +413,7 @@ describe("saveConclusion", () => {
       const held = await epoch();
       await create("a", 1);
       const refused = await record("a");
-      await saveConclusion(db, held, refused, conclusionOf(refused, { brake: { retryAfterMs: null } }), NOW);
+      await saveConclusion(db, held, refused, conclusionOf(refused, { brake: brakeOf() }), NOW);
       const before = await record("a");
       await saveConclusion(db, held, before, conclusionOf(before, { failures: 3 }), NOW);
       expect(await brake()).toEqual({ brake_until_time: NOW + 5000, brake_failures: 1 });
@@ -326,22 +428,25 @@ describe("forget", () => {
     await create("b", 2);
     const before = await admitted("a", held, "s1", { laneWidth: 2 });
     await admitted("b", held, "s2", { laneWidth: 2 });
-    expect(await forget(db, held, before)).toBe(true);
+    expect(await forget(db, held, before, NOW)).toBe(true);
     const { workspaces, instances, lane } = await dump();
     expect([workspaces, instances, lane].map((rows) => rows?.length)).toEqual([1, 1, 1]);
+    expect(await all("SELECT workspace_uid AS uid, state, times_seen AS n FROM unclaimed")).toEqual([
+      { uid: before.uid, state: "Expected", n: 0 },
+    ]);
     expect((await workspace("b")).sandboxId).toMatch(/-1$/);
   });
 
   it.each([
     ["the row moved on", () => editLabels("a")],
-    ["the lease is lost", loseLease],
+    ["the lease is lost", () => loseLease()],
   ])("removes nothing where %s", async (_sentence, happen) => {
     const held = await epoch();
     await create("a", 1);
     const before = await admitted("a", held, "s1");
     await happen();
     const rows = await dump();
-    expect(await forget(db, held, before)).toBe(false);
+    expect(await forget(db, held, before, NOW)).toBe(false);
     expect(await dump()).toEqual(rows);
   });
 
@@ -349,10 +454,40 @@ describe("forget", () => {
     const held = await epoch();
     await create("a", 1);
     const before = await admitted("a", held, "s1");
-    expect(await forget(db, held, before)).toBe(true);
+    expect(await forget(db, held, before, NOW)).toBe(true);
     await create("a", 2);
     const rows = await dump();
-    expect(await forget(db, held, before)).toBe(false);
+    expect(await forget(db, held, before, NOW)).toBe(false);
+    expect(await dump()).toEqual(rows);
+  });
+});
+
+describe("expire", () => {
+  it("asks for the deletion as a user would, once", async () => {
+    const held = await epoch();
+    const { revision } = await create("a", 1);
+    const before = await record("a");
+    expect(await expire(db, held, before, NOW + 9)).toBe(true);
+    const after = await record("a");
+    expect(after).toMatchObject({ deletionTime: NOW + 9, nextReconcileTime: NOW + 9, generation: before.generation });
+    expect(await workspace("a")).toMatchObject({ revision: revision + 1 });
+    expect(after.resourceVersion).toBeGreaterThan(before.resourceVersion);
+    expect(await all("SELECT reason FROM events WHERE reason = 'Expired'")).toHaveLength(1);
+    expect(await expire(db, held, after, NOW + 10)).toBe(false);
+    expect((await record("a")).deletionTime).toBe(NOW + 9);
+    expect(await all("SELECT reason FROM events WHERE reason = 'Expired'")).toHaveLength(1);
+  });
+
+  it.each([
+    ["the row moved on", () => editLabels("a")],
+    ["the lease is lost", () => loseLease()],
+  ])("does nothing where %s", async (_sentence, happen) => {
+    const held = await epoch();
+    await create("a", 1);
+    const before = await record("a");
+    await happen();
+    const rows = await dump();
+    expect(await expire(db, held, before, NOW)).toBe(false);
     expect(await dump()).toEqual(rows);
   });
 });

@@ -2,10 +2,11 @@
 import { acquireLease } from "../../../src/store/lease.ts";
 import { openDatabase } from "../../../src/store/db.ts";
 import { loadDue } from "../../../src/store/due.ts";
-import { createWorkspace } from "../../../src/store/intent.ts";
+import { createWorkspace, replaceWorkspace } from "../../../src/store/intent.ts";
 import { type Admission, admitStart } from "../../../src/store/progress.ts";
 import { getWorkspace } from "../../../src/store/reading.ts";
-import type { Conclusion, Instance, Instant, Workspace, WorkspaceRecord } from "../../../src/workspace.ts";
+import type { SweepResult } from "../../../src/store/unclaimed.ts";
+import type { Conclusion, Instance, Instant, Unclaimed, Workspace, WorkspaceRecord } from "../../../src/workspace.ts";
 import { readyStatus } from "../../support/builders.ts";
 import { all, d1, NOW, SPEC, uidOf } from "./support.ts";
 
@@ -28,7 +29,9 @@ export async function record(name: string, now: Instant = NOW): Promise<Workspac
   const later = await loadDue(db, {
     now: now + 1e12,
     resync: { from: { phase: 0, uid: "" }, to: 0, wraps: true },
+    resyncIntervalMs: 300_000,
     laneWidth: 5000,
+    runningLimits: {},
     limit: 5000,
   });
   const found = [...later.due, ...later.resync].find((candidate) => candidate.name === name);
@@ -51,9 +54,25 @@ export async function epoch(now: Instant = NOW): Promise<number> {
 }
 
 export function conclusionOf(record: WorkspaceRecord, change: Partial<Conclusion> = {}): Conclusion {
-  const { status, failures, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime } = record;
-  const memory = { status, failures, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime };
-  return { ...memory, laneReleased: false, brake: null, ...change };
+  const { status, failures, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime, observed, startId, idleTime } =
+    record;
+  const memory = {
+    status,
+    failures,
+    nextRetryTime,
+    readyTime,
+    queuedTime,
+    unreachableTime,
+    nextReconcileTime,
+    observed,
+    startId,
+    idleTime,
+  };
+  return { ...memory, running: record.instance?.running ?? false, laneReleased: false, brake: null, event: null, ...change };
+}
+
+export function brakeOf(retryAfterMs: number | null = null): NonNullable<Conclusion["brake"]> {
+  return { retryAfterMs, reason: "CapacityUnavailable", message: "no instance" };
 }
 
 export const READY_CONCLUSION: Partial<Conclusion> = {
@@ -64,7 +83,8 @@ export const READY_CONCLUSION: Partial<Conclusion> = {
 };
 
 export function instanceOf(uid: string, incarnation = 1): Instance {
-  return { doId: `do-${uid}-${incarnation}`, sandboxId: `${uid}-${incarnation}`, incarnation };
+  const doId = `do-${uid}-${incarnation}`;
+  return { doId, sandboxId: `${uid}-${incarnation}`, incarnation, running: true, destroyRequested: false, adopted: false };
 }
 
 export function admissionOf(record: WorkspaceRecord, startId: string, change: Partial<Admission> = {}): Admission {
@@ -73,6 +93,7 @@ export function admissionOf(record: WorkspaceRecord, startId: string, change: Pa
     startId,
     deadlineTime: NOW + 135_000,
     laneWidth: 1,
+    runningLimits: {},
     conclusion: conclusionOf(record),
     ...change,
   };
@@ -90,7 +111,44 @@ export async function dump(): Promise<Readonly<Record<string, readonly unknown[]
   return {
     workspaces: await all("SELECT * FROM workspaces ORDER BY uid"),
     instances: await all("SELECT * FROM instances ORDER BY do_id"),
+    unclaimed: await all("SELECT * FROM unclaimed ORDER BY do_id"),
+    events: await all("SELECT * FROM events ORDER BY id"),
     lane: await all("SELECT * FROM start_lane ORDER BY slot"),
     controller: await all("SELECT * FROM controller"),
   };
+}
+
+/** A row of the ledger past the store; by default of a workspace that has no row. */
+export async function insertInstance(doId: string, change: { uid?: string; namespace?: string; running?: boolean } = {}): Promise<void> {
+  const { uid = `uid-of-${doId}`, namespace = "default", running = true } = change;
+  await d1
+    .prepare(
+      `INSERT INTO instances (do_id, sandbox_id, workspace_uid, namespace, name, incarnation, admitted_time, running)
+       VALUES (?1, ?1 || '-name', ?2, ?3, 'a', 1, 0, ?4)`,
+    )
+    .bind(doId, uid, namespace, running ? 1 : 0)
+    .run();
+}
+
+/** What a sweep that saw everything leaves of these. */
+export function sweepOf(unclaimed: readonly Unclaimed[], gone: readonly Unclaimed[] = [], time: Instant = NOW): SweepResult {
+  const record = { time, outcome: "Complete", message: "", running: unclaimed.length, eligible: 0, limit: 5 } as const;
+  return { unclaimed, gone, record: { ...record, brake: null, retryTime: null } };
+}
+
+export async function setSettings(change: Readonly<Record<string, string | number | null>>): Promise<void> {
+  await d1.exec("INSERT INTO settings (id, revision, paused, allow_empty) VALUES (1, 1, 0, 0) ON CONFLICT DO NOTHING");
+  for (const [column, value] of Object.entries(change)) {
+    await d1.prepare(`UPDATE settings SET ${column} = ?, revision = revision + 1`).bind(value).run();
+  }
+}
+
+export async function loseLease(now: Instant = NOW): Promise<void> {
+  if ((await acquireLease(db, "another", now + 60_000, 30_000)) === null) throw new Error("the lease is held");
+}
+
+/** An edit by a user that calls no controller, yet moves the row on. */
+export async function editLabels(name: string): Promise<void> {
+  const edit = { labels: { edited: "yes" }, annotations: {}, spec: SPEC, specChanged: false, now: NOW };
+  if ((await replaceWorkspace(db, await workspace(name), edit)) === null) throw new Error("the edit met a conflict");
 }

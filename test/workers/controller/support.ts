@@ -5,15 +5,18 @@ import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { type Config, parseConfig } from "../../../src/config.ts";
 import type { Fleet } from "../../../src/controller/fleet.ts";
+import type { Inventory } from "../../../src/controller/inventory.ts";
 import type { SweepDeps } from "../../../src/controller/sweep-deps.ts";
 import { type SweepSummary, sweep } from "../../../src/controller/sweep.ts";
 import { poke } from "../../../src/sandbox/poke.ts";
+import { type ControllerStore, createControllerStore } from "../../../src/store/controller-store.ts";
 import { type Database, openDatabase } from "../../../src/store/db.ts";
-import { createWorkspace, replaceWorkspace, requestDeletion } from "../../../src/store/intent.ts";
+import { createWorkspace, replaceWorkspace, requestDeletion, requestReconcile, requestWake } from "../../../src/store/intent.ts";
 import { getWorkspace } from "../../../src/store/reading.ts";
 import type { Instant, Workspace, WorkspaceSpec } from "../../../src/workspace.ts";
 import { FakeWorld } from "../../support/fake-fleet.ts";
 import { FakeClock } from "./clock.ts";
+import { WorldInventory } from "./platform-list.ts";
 import { type Statement, watchD1 } from "./watched-d1.ts";
 
 export const bindings = env as unknown as { readonly DB: D1Database; readonly TEST_MIGRATIONS: D1Migration[] };
@@ -21,9 +24,17 @@ export const d1 = bindings.DB;
 
 export const NOW = Date.UTC(2026, 10, 30, 12);
 
-export const SPEC: WorkspaceSpec = { operatingMode: "Running", directory: "/workspace", env: {}, paused: false };
+export const SPEC: WorkspaceSpec = {
+  operatingMode: "Running",
+  directory: "/workspace",
+  env: {},
+  idle: null,
+  maxLifetimeSeconds: null,
+  expireTime: null,
+  paused: false,
+};
 
-const TABLES = ["workspaces", "instances", "start_lane", "controller", "sequence"];
+const TABLES = ["workspaces", "instances", "unclaimed", "events", "settings", "start_lane", "controller", "sequence"];
 
 export async function emptyTables(): Promise<void> {
   await d1.batch(TABLES.map((table) => d1.prepare(`DELETE FROM ${table}`)));
@@ -57,6 +68,12 @@ export class Controller {
   /** The API's own connection, and the sandboxes'. */
   readonly db: Database = openDatabase(watchD1(d1, this.clock, new Process()));
   readonly config: Config;
+  readonly platform = new WorldInventory(this.clock, this.world);
+  /** What the controller is given of the platform's list; null: the ledger is all it has. */
+  inventory: Inventory | null = null;
+  /** Between the controller and its ports. */
+  wrapStore: (store: ControllerStore) => ControllerStore = (store) => store;
+  wrapFleet: (fleet: Fleet) => Fleet = (fleet) => fleet;
   chance = 0.5;
   /** Of every workspace that was created, in order. */
   readonly uids: string[] = [];
@@ -67,17 +84,26 @@ export class Controller {
     this.world.onEvent = (uid) => {
       void this.clock.busy(poke(d1, uid, this.clock.now()));
     };
+    this.world.hasRow = async (uid) => {
+      const rows = await this.clock.busy(all("SELECT uid FROM workspaces WHERE uid = ?", uid));
+      return rows.length > 0;
+    };
   }
 
-  async put(name: string, spec: Partial<WorkspaceSpec> = {}, labels: Readonly<Record<string, string>> = {}): Promise<Workspace> {
+  async put(
+    name: string,
+    spec: Partial<WorkspaceSpec> = {},
+    labels: Readonly<Record<string, string>> = {},
+    namespace = "default",
+  ): Promise<Workspace> {
     const wish = { spec: { ...SPEC, ...spec }, labels, annotations: {}, now: this.clock.now() };
-    const current = await this.find(name);
+    const current = await this.find(name, namespace);
     const specChanged = current !== null && JSON.stringify(current.spec) !== JSON.stringify(wish.spec);
     const uid = uidOf(this.uids.length + 1);
     if (current === null) this.uids.push(uid);
     const written =
       current === null
-        ? await createWorkspace(this.db, { ...wish, namespace: "default", name, uid })
+        ? await createWorkspace(this.db, { ...wish, namespace, name, uid })
         : await replaceWorkspace(this.db, current, { ...wish, specChanged });
     if (written === null) throw new Error(`PUT of ${name} met a conflict`);
     return written;
@@ -89,8 +115,18 @@ export class Controller {
     return written;
   }
 
-  async find(name: string): Promise<Workspace | null> {
-    return await getWorkspace(this.db, { namespace: "default", name });
+  /** As a user asks for it. */
+  async wake(name: string): Promise<void> {
+    if ((await requestWake(this.db, await this.get(name), this.clock.now())) === null) throw new Error(`:wake of ${name} met a conflict`);
+  }
+
+  async requestReconcile(name: string): Promise<void> {
+    const written = await requestReconcile(this.db, await this.get(name), this.clock.now());
+    if (written === null) throw new Error(`:reconcile of ${name} met a conflict`);
+  }
+
+  async find(name: string, namespace = "default"): Promise<Workspace | null> {
+    return await getWorkspace(this.db, { namespace, name });
   }
 
   async get(name: string): Promise<Workspace> {
@@ -101,8 +137,9 @@ export class Controller {
 
   deps(process: Process = new Process()): SweepDeps {
     return {
-      db: openDatabase(watchD1(d1, this.clock, process)),
-      fleet: watchFleet(this.world.fleet, process),
+      store: this.wrapStore(createControllerStore(openDatabase(watchD1(d1, this.clock, process)))),
+      fleet: watchFleet(this.wrapFleet(this.world.fleet), process),
+      inventory: this.inventory,
       config: this.config,
       now: () => this.clock.now() + process.skewMs,
       sleep: async (ms, signal) => {
@@ -121,10 +158,11 @@ export class Controller {
     return summary;
   }
 
-  /** What runs is in the ledger, until it is seen gone (invariant 3). */
+  /** What was admitted and runs is in the ledger or among the unclaimed, until it is seen gone (invariant 3). */
   async expectNothingForgotten(): Promise<void> {
-    const ledger = new Set((await all<{ sandbox_id: string }>("SELECT sandbox_id FROM instances")).map((row) => row.sandbox_id));
-    const forgotten = this.world.running.filter(({ sandboxId }) => !ledger.has(sandboxId));
+    const known = await all<{ do_id: string }>("SELECT do_id FROM instances UNION SELECT do_id FROM unclaimed");
+    const ledger = new Set(known.map((row) => row.do_id));
+    const forgotten = this.world.running.filter(({ doId, startId }) => startId !== null && !ledger.has(doId));
     if (forgotten.length > 0) throw new Error(`forgotten, yet running: ${JSON.stringify(forgotten)}`);
   }
 
@@ -243,5 +281,6 @@ function watchFleet(fleet: Fleet, process: Process): Fleet {
     start: (...call) => around("start", () => fleet.start(...call)),
     stop: (...call) => around("stop", () => fleet.stop(...call)),
     destroy: (...call) => around("destroy", () => fleet.destroy(...call)),
+    destroyOrphan: (...call) => around("destroyOrphan", () => fleet.destroyOrphan(...call)),
   };
 }

@@ -46,7 +46,7 @@ describe("the life of a workspace", () => {
     expect(controller.world.calls).toEqual([]);
   });
 
-  it("DELETE in the middle of a start ends the start", async () => {
+  it("proliferate-ai/proliferate#1264: DELETE in the middle of a start ends the start", async () => {
     const controller = new Controller({ TICK_BUDGET_SECONDS: "5" });
     controller.world.defaults.startMs = 40_000;
     await controller.put("a");
@@ -64,7 +64,7 @@ describe("the life of a workspace", () => {
       "whose sandbox is silent",
       (controller: Controller, uid: string) => void controller.world.script(uid).faults.push({ call: "any", fault: "Hangs", times: 4 }),
     ],
-  ])("DELETE of one %s keeps row and ledger until nothing runs", async (_sentence, spoil) => {
+  ])("iterate/iterate#1747: DELETE of one %s keeps row and ledger until nothing runs", async (_sentence, spoil) => {
     const controller = new Controller({ TICK_BUDGET_SECONDS: "5" });
     const { uid, sandboxId } = await readyWorkspace(controller);
     spoil(controller, uid);
@@ -76,7 +76,7 @@ describe("the life of a workspace", () => {
     expect(await controller.look()).toEqual(NOTHING);
   });
 
-  it("the same name used again is another life: new uid, new sandbox", async () => {
+  it("openkruise/agents#756: the same name used again is another life: new uid, new sandbox", async () => {
     const controller = new Controller(SHORT);
     const first = await readyWorkspace(controller);
     await controller.delete("a");
@@ -176,7 +176,7 @@ describe("failures of a start", () => {
     expect(controller.world.launchesOf(uid)).toHaveLength(3);
   });
 
-  it("a permanent one stalls it until its spec changes", async () => {
+  it("mitos-run/mitos#637: a permanent one stalls it until its spec changes", async () => {
     const controller = new Controller({ ...SHORT, POLL_INTERVAL_MS: "2000" });
     const { uid } = await controller.put("a");
     controller.world.script(uid).outcome = (nth) => (nth === 1 ? BAD_IMAGE : READY);
@@ -200,7 +200,7 @@ describe("failures of a start", () => {
     expect(controller.world.running).toMatchObject([{ env: { A: "good" } }]);
   });
 
-  it("one of no container in time is destroyed at its deadline and tried again", async () => {
+  it("cloudflare/workerd#5996: one of no container in time is destroyed at its deadline and tried again", async () => {
     const controller = new Controller({ TICK_BUDGET_SECONDS: "20", START_TIMEOUT_SECONDS: "10" });
     const { uid } = await controller.put("a");
     controller.world.script(uid).outcome = (nth) => (nth === 1 ? { kind: "NeverReady" } : READY);
@@ -271,7 +271,7 @@ describe("many at once", () => {
     [50, 1],
     [30, 3],
   ])(
-    "%i creates with a lane of %i: never more starts in flight, first come first served, and hardly a pause between",
+    "cloudflare/sandbox-sdk#794: %i creates with a lane of %i: never more starts in flight, first come first served, and hardly a pause between",
     async (count, width) => {
       const controller = new Controller({ START_LANE_WIDTH: String(width) });
       const order = names("w", count);

@@ -52,6 +52,9 @@ function nameOf(sqls: readonly string[]): string {
   if (/insert into "?start_lane/.test(text)) return "admit";
   if (text.includes('delete from "workspaces"')) return "forget";
   if (text.includes('update "workspaces"')) return "save";
+  if (text.includes('set "inventory"')) return "record";
+  if (text.includes('update "unclaimed"')) return "claim";
   if (text.includes('"controller"') && sqls.length === 1) return "lease";
-  return text.includes('from "workspaces"') ? "load" : "other";
+  if (text.includes("start_lane")) return "load";
+  return text.includes('from "workspaces"') ? "view" : "other";
 }

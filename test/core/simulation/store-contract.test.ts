@@ -1,0 +1,4 @@
+import { storeContract } from "../../contract/store.ts";
+import { memoryWorld } from "./memory-world.ts";
+
+storeContract("in memory", () => Promise.resolve(memoryWorld()));

@@ -1,0 +1,14 @@
+/** How a start of the simulation says that it failed. */
+import { type OperationFailure, START_CANCELLED } from "../../src/sandbox/protocol.ts";
+
+export function failureOf(message: string, retryAfterMs: number | null = null): OperationFailure {
+  return { messages: [message], code: null, contextReason: null, exitCode: null, retryAfterMs };
+}
+
+export const CANCELLED: OperationFailure = { ...failureOf("the start was cancelled"), code: START_CANCELLED };
+
+const NOBODYS_FAULT = /no container instance|too many containers|cancelled/;
+
+export function isWorkspacesFault({ messages, code }: OperationFailure): boolean {
+  return code !== START_CANCELLED && !NOBODYS_FAULT.test(messages.join());
+}
