@@ -1,7 +1,7 @@
 /** The layers of docs/architecture.md: L1 in plain Node, L3 in workerd, L4 over real workerd with containers that are processes. */
 import { defineConfig } from "vitest/config";
 
-/** Most tests wait for processes and timers, not for the processor: two files at a time keep two cores busy. */
+/** Two files at a time keep two cores busy. */
 const FILES_AT_ONCE = 2;
 
 export default defineConfig({
@@ -16,6 +16,8 @@ export default defineConfig({
           name: "stack",
           include: ["test/stack/**/*.test.ts"],
           testTimeout: 120_000,
+          // They wait for containers most of the time: twice as many keep two cores busy.
+          maxWorkers: 2 * FILES_AT_ONCE,
           // After the others, whose many small files would take its processor time.
           sequence: { groupOrder: 2 },
         },
