@@ -94,7 +94,7 @@ describe("a method that a path does not have is 405 with Allow", () => {
   });
 });
 
-describe("a name that is none is 400 INVALID_NAME", () => {
+describe("cloudflare/sandbox-sdk#213: a name that is none is 400 INVALID_NAME", () => {
   it.each(["A", "a_b", "-a", "a-", "a.b", "%20", "a%2Fb", "%E0%A4%A", "a%00", "é", "a".repeat(64), "a%3Awake", "%0a"])(
     "%s",
     async (name) => {

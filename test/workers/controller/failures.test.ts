@@ -401,7 +401,7 @@ describe("cloudflare/sandbox-sdk#794: a start that fails although its container 
   });
 });
 
-describe("paradigmxyz/centaur#1509: a quota of three that run", () => {
+describe("paradigmxyz/centaur#1509, gitpod-io/gitpod#635: a quota of three that run", () => {
   const QUOTA = {
     ...SETTINGS,
     NAMESPACE_QUOTAS: JSON.stringify({ default: { maxRunning: 3 } }),

@@ -42,7 +42,7 @@ describe("the three counters", () => {
     expect(await all("SELECT next_reconcile_time AS t FROM workspaces")).toEqual([{ t: NOW + 3 }]);
   });
 
-  it("gke-labs/kube-agents#534: are not moved by the controller, but the resource version is, so that an If-Match taken before still holds", async () => {
+  it("gke-labs/kube-agents#534, kubernetes-sigs/agent-sandbox#1316: are not moved by the controller, but the resource version is, so that an If-Match taken before still holds", async () => {
     const held = await epoch();
     const created = await create("a", 1);
     const before = await record("a");

@@ -36,7 +36,7 @@ async function reasons(): Promise<readonly string[]> {
   return (await all<{ reason: string }>("SELECT reason FROM events ORDER BY id")).map(({ reason }) => reason);
 }
 
-describe("cloudflare/containers#242: a container that is not used", () => {
+describe("cloudflare/containers#242, cloudflare/sandbox-sdk#345: a container that is not used", () => {
   it("coder/coder#12012: stops after its timeout although it is looked at every minute, and stays down for an hour", async () => {
     const controller = new Controller(SETTINGS);
     const uid = await idleWorkspace(controller);

@@ -1,5 +1,7 @@
 /** What it costs when nothing is to do (invariant 9), and that the resync misses nobody (invariant 7). */
 import { beforeEach, describe, expect, it } from "vitest";
+import { type DriftItem, driftOf } from "../../../src/controller/drift.ts";
+import { readDriftView } from "../../../src/store/drift-reading.ts";
 import { replaceWorkspace } from "../../../src/store/intent.ts";
 import { settle } from "./settled.ts";
 import { Controller, Process, SPEC, all, d1, emptyTables } from "./support.ts";
@@ -46,8 +48,8 @@ describe("at rest", () => {
   });
 });
 
-describe("Kilo-Org/cloud#4902: 200 workspaces that sleep", () => {
-  it("fifty ticks start none, ask no container for anything, and touch each sandbox no more often than the resync does", async () => {
+describe("Kilo-Org/cloud#4902, tldraw/tldraw#10607: 200 workspaces that sleep", () => {
+  it("fifty ticks and fifty drift reports start none, ask no container for anything, and touch each sandbox no more often than the resync does", async () => {
     const controller = new Controller({
       TICK_BUDGET_SECONDS: "55",
       POLL_INTERVAL_MS: "50000",
@@ -63,7 +65,10 @@ describe("Kilo-Org/cloud#4902: 200 workspaces that sleep", () => {
     controller.world.calls.length = 0;
     controller.world.launches.length = 0;
     await d1.exec("UPDATE workspaces SET resource_version = 1");
-    await controller.ticks(50);
+    for (let tick = 0; tick < 50; tick += 1) {
+      await controller.ticks(1);
+      expect(await controller.clock.busy(reportDrift(controller))).toEqual([]);
+    }
     expect(controller.world.launches).toEqual([]);
     expect(new Set(controller.world.calls.map(({ kind }) => kind))).toEqual(new Set(["observe"]));
     // Two intervals of 25 minutes, and the part of a third that a tick may catch up with.
@@ -137,3 +142,12 @@ describe("over one resync interval", () => {
     await controller.until(() => controller.world.running.length === 1, 30_000);
   });
 });
+
+/** What the drift report is made from, and what it makes of it. */
+async function reportDrift(process: Controller): Promise<readonly DriftItem[]> {
+  const now = process.clock.now();
+  const { records, controller } = await readDriftView(process.db, { namespaces: null, now, partSize: 1000 });
+  const { gcMode: mode, orphanGraceMs: graceMs } = process.deps().config;
+  const context = { now, mode, graceMs, settings: controller.settings, brakeUntilTime: null, gcBrake: null, isComplete: true };
+  return records.flatMap((record) => driftOf(record, context));
+}

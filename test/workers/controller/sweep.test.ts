@@ -210,7 +210,7 @@ describe("failures of a start", () => {
     expect((await controller.get("a")).failures).toBe(1);
   });
 
-  it("one whose container cannot be removed does not spin: a look or two per second at most", async () => {
+  it("cloudflare/containers#191: one whose container cannot be removed does not spin: a look or two per second at most", async () => {
     const controller = new Controller({ TICK_BUDGET_SECONDS: "20", START_TIMEOUT_SECONDS: "60" });
     const { uid } = await controller.put("a");
     Object.assign(controller.world.script(uid), { outcome: () => CONNECTION_REFUSED, deafKills: 1000 });
