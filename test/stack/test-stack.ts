@@ -63,7 +63,8 @@ export async function startTestStack(options: TestStackOptions): Promise<TestSta
     },
     async crashWorker() {
       for (const pid of childWorkerds()) if (pid !== proxy) process.kill(pid, "SIGKILL");
-      await harness.fetch("/healthz");
+      // The harness's own proxy answers 500 until the new runtime is there.
+      while (!(await isUp(url))) await new Promise((resolve) => setTimeout(resolve, 20));
     },
     database: async () => (await bindings()).DB,
     doIdOf: async (sandboxId) => (await bindings()).SANDBOX.idFromName(sandboxId).toString(),
@@ -72,6 +73,11 @@ export async function startTestStack(options: TestStackOptions): Promise<TestSta
       await engine.close();
     },
   };
+}
+
+async function isUp(url: URL): Promise<boolean> {
+  const answer = await fetch(new URL("/healthz", url)).catch(() => null);
+  return answer?.ok ?? false;
 }
 
 /** The workerd processes of this process, oldest first. */
