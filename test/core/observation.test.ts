@@ -1,5 +1,5 @@
 /** Every combination of a sandbox's facts, and what it is seen as. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { interpret } from "../../src/controller/observation.ts";
 import type { AdmissionState, OperationFailure, SandboxFacts, StartOperation } from "../../src/sandbox/protocol.ts";
 import { NOW, START_ID } from "../support/builders.ts";
@@ -98,4 +98,19 @@ const times: readonly TimesRow[] = [
 test.for(times)("%s", ([, change, startedTime, activityTime]) => {
   const observed = interpret(factsOf({ running: true, admission: "Admitted", operation: operation("Succeeded"), ...change }));
   expect(observed).toEqual({ kind: "Running", startId: START_ID, specHash: "v1:aa", startedTime, activityTime });
+});
+
+describe("how a container ended", () => {
+  const endOf = (admission: SandboxFacts["admission"]) => {
+    const observed = interpret(factsOf({ admission, exit }));
+    return observed.kind === "Stopped" ? observed.exit : observed.kind;
+  };
+
+  test("by itself, is as it was recorded", () => {
+    expect(endOf("Admitted")).toEqual(exit);
+  });
+
+  test("because it was told to stop, is no crash, also where it had to be killed", () => {
+    expect(endOf("Revoked")).toEqual({ ...exit, signalled: true });
+  });
 });
