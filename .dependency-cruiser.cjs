@@ -16,7 +16,7 @@ const SHELL = "^src/controller/(collect|dispatch|ledger-inventory|passes|reconci
 
 /** The modules that have a rule below. */
 const KNOWN = [
-  "^src/(index|workspace|spec|config|log|failure-evidence)\\.ts$",
+  "^src/(index|workspace|workspace-record|unclaimed|spec|config|log|failure-evidence)\\.ts$",
   CORE,
   SHELL,
   "^src/controller/(fleet|sandbox-fleet|inventory|instance-list|platform-pages)\\.ts$",
@@ -27,7 +27,7 @@ module.exports = {
   forbidden: [
     { name: "no-rights-yet", severity: "error", from: { path: "^src/", pathNot: KNOWN }, to: {} },
     only("entry", "^src/index\\.ts$", [
-      "^src/(config|log|workspace)\\.ts$",
+      "^src/(config|log)\\.ts$",
       "^src/api/(app|problem)\\.ts$",
       "^src/controller/(instance-list|sandbox-fleet|sweep)\\.ts$",
       "^src/sandbox/(not-running|workspace-sandbox)\\.ts$",
@@ -35,12 +35,13 @@ module.exports = {
       "^node_modules/@cloudflare/sandbox/",
     ]),
     only("workspace-imports-nothing", "^src/workspace\\.ts$", ["^$"]),
+    only("vocabulary", "^src/(workspace-record|unclaimed)\\.ts$", ["^src/workspace\\.ts$"]),
     only("spec", "^src/spec\\.ts$", ["^src/workspace\\.ts$", "^node_modules/zod/"]),
-    only("config", "^src/config\\.ts$", ["^src/workspace\\.ts$", "^node_modules/zod/"]),
+    only("config", "^src/config\\.ts$", ["^src/unclaimed\\.ts$", "^node_modules/zod/"]),
     only("log", "^src/log\\.ts$", ["^$"]),
     only("failure-evidence", "^src/failure-evidence\\.ts$", ["^$"]),
     only("core-is-pure", CORE, [
-      "^src/(workspace|failure-evidence)\\.ts$",
+      "^src/(workspace|workspace-record|unclaimed|failure-evidence)\\.ts$",
       CORE,
       "^src/controller/(fleet|inventory)\\.ts$",
       "^src/sandbox/protocol\\.ts$",
@@ -48,7 +49,7 @@ module.exports = {
       "^(node:)?crypto$",
     ]),
     only("controller-shell", SHELL, [
-      "^src/(workspace|config|log)\\.ts$",
+      "^src/(workspace|workspace-record|unclaimed|config|log)\\.ts$",
       "^src/controller/(?!sandbox-fleet|instance-list|platform-pages)",
       "^src/store/(controller-store|due|lease|quota|unclaimed)\\.ts$",
     ]),
@@ -64,9 +65,13 @@ module.exports = {
       "^src/controller/(inventory|platform-pages)\\.ts$",
       "^node_modules/(cloudflare|zod)/",
     ]),
-    only("store", "^src/store/", ["^src/(workspace|spec)\\.ts$", "^src/store/", "^node_modules/(drizzle-orm|zod)/"]),
+    only("store", "^src/store/", [
+      "^src/(workspace|workspace-record|unclaimed|spec)\\.ts$",
+      "^src/store/",
+      "^node_modules/(drizzle-orm|zod)/",
+    ]),
     only("api", "^src/api/", [
-      "^src/(workspace|spec|config|log)\\.ts$",
+      "^src/(workspace|workspace-record|unclaimed|spec|config|log)\\.ts$",
       "^src/api/",
       // What the report says and what the loop does come from the same functions.
       CORE,

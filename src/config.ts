@@ -3,7 +3,7 @@
  * variable; the value itself is never shown, since secrets come this way too.
  */
 import { z } from "zod";
-import type { GcMode } from "./workspace.ts";
+import type { GcMode } from "./unclaimed.ts";
 
 const ROLES = ["viewer", "editor", "operator"] as const;
 export type Role = (typeof ROLES)[number];

@@ -2,7 +2,8 @@
 import { z } from "@hono/zod-openapi";
 import type { Config } from "../config.ts";
 import type { ControllerState } from "../store/controller-reading.ts";
-import type { ControllerSettings, Instant, InventoryRecord } from "../workspace.ts";
+import type { ControllerSettings, InventoryRecord } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import { instant } from "./schema.ts";
 import { toOptionalTimestamp } from "./wire.ts";
 

@@ -1,7 +1,8 @@
 /** What holds of the controller as a whole, from its row and the settings alone. */
 import type { Config } from "../config.ts";
 import type { ControllerView } from "../store/controller-reading.ts";
-import type { ConditionStatus, ControllerSettings, GcMode, Instant, InventoryRecord } from "../workspace.ts";
+import type { ControllerSettings, GcMode, InventoryRecord } from "../unclaimed.ts";
+import type { ConditionStatus, Instant } from "../workspace.ts";
 import { brakeReason, isStale, startBrakeOf } from "./brake.ts";
 import { toTimestamp } from "./wire.ts";
 

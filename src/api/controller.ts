@@ -2,7 +2,8 @@
 import type { z } from "@hono/zod-openapi";
 import { type ControllerView, readController } from "../store/controller-reading.ts";
 import { replaceSettings } from "../store/settings-intent.ts";
-import type { ControllerSettings, Instant } from "../workspace.ts";
+import type { ControllerSettings } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import { authorise, authoriseEverywhere } from "./auth.ts";
 import { readRequiredBody } from "./body.ts";
 import type { Api, ApiDeps } from "./context.ts";

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { type ClaimedInstance, getInstance, type KnownInstance, listInstances } from "../store/instance-reading.ts";
 import { requestOrphanDestroy, requestReplacement, setProtected } from "../store/operator-intent.ts";
-import type { Unclaimed } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
 import { adopt, parseAdoption } from "./adopting.ts";
 import { authoriseEverywhere } from "./auth.ts";
 import { readOptionalBody, readEmptyBody, readJsonBody } from "./body.ts";

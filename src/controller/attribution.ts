@@ -3,7 +3,7 @@
  * record knows. Ids are a pure function of uid and incarnation, so this asks nobody.
  */
 import type { Claim } from "../store/unclaimed.ts";
-import type { Unclaimed } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
 import type { Fleet } from "./fleet.ts";
 import type { ListedInstance } from "./inventory.ts";
 

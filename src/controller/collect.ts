@@ -4,10 +4,11 @@
  */
 import { log } from "../log.ts";
 import type { InventoryView } from "../store/unclaimed.ts";
-import type { ControllerSettings, Instant, Unclaimed } from "../workspace.ts";
+import type { ControllerSettings, Unclaimed } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import { createAttribution } from "./attribution.ts";
 import { LeaseLostError } from "./fleet.ts";
-import type { ListedInstance, Listing } from "./inventory.ts";
+import type { Listing } from "./inventory.ts";
 import { addressOf, listFromLedger } from "./ledger-inventory.ts";
 import { type Sweep, planSweep } from "./orphans.ts";
 import type { SweepDeps } from "./sweep-deps.ts";
@@ -73,14 +74,10 @@ async function toSweep(deps: CollectDeps, listing: Exclude<Listing, { kind: "Fai
   // To look is to settle what is under way, so what an operator has paused is not asked.
   const asked = deps.settings.paused
     ? []
-    : await inParallel(deps, unclaimed, (instance) => unlessSuperseded(deps, () => ask(deps, instance)));
+    : await inParallel(deps, unclaimed, (instance) => unlessSuperseded(deps, () => listFromLedger(instance, deps.fleet, deps.epoch)));
   const listed = asked.filter((instance) => instance !== null);
   const running = view.ledgerRunning + listed.filter(({ state }) => state === "Running").length;
   return { ...shared, source: "LedgerOnly", listed, running };
-}
-
-function ask({ fleet, epoch }: CollectDeps, instance: Unclaimed): Promise<ListedInstance | null> {
-  return listFromLedger(instance, fleet, epoch);
 }
 
 /** True where it was told to go, whatever came of that: the next sweep will show. */

@@ -1,5 +1,6 @@
 /** The one definition of "differs": the plan acts on it, and the drift report shows it. */
-import type { Instant, Observation, ObservedState, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
+import type { Instant, Observation, WorkspaceSpec } from "../workspace.ts";
+import type { ObservedState, WorkspaceRecord } from "../workspace-record.ts";
 import { isSameSpec, specHash } from "./spec-hash.ts";
 import { idleDeadline, lifetimeDeadline, wishedMode } from "./wish.ts";
 

@@ -1,5 +1,6 @@
 /** What a pass leaves of a workspace that is wished Running and has no verified container: it waits, starts, retries or is stalled. */
-import type { Exit, Failure, Instant, Observation, Reason, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
+import type { Exit, Failure, Instant, Observation, Reason, WorkspaceSpec } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 import { FORGIVE_AFTER_MS, backoffMs } from "./backoff.ts";
 import { type Outcome, lastReason, superseded } from "./outcome.ts";
 import { type Action, type CountableFailure, failureToCount, isStalled } from "./plan.ts";

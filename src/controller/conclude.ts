@@ -2,7 +2,8 @@
  * What a pass leaves behind: status and memory, from the record, the action and the look after it. Every condition is computed in
  * `conditions.ts` from the verdict made here and in `conclude-missing.ts`, and nowhere else. Pure; chance is an input.
  */
-import type { Conclusion, Failure, Instant, Observation, ObservedState, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
+import type { Failure, Instant, Observation, WorkspaceSpec } from "../workspace.ts";
+import type { Conclusion, ObservedState, WorkspaceRecord } from "../workspace-record.ts";
 import { FORGIVE_AFTER_MS, patienceMs } from "./backoff.ts";
 import { type Difference, compare, mayRun, toObservedState } from "./compare.ts";
 import { concludeMissing } from "./conclude-missing.ts";

@@ -1,5 +1,6 @@
 /** A verdict spelled out as conditions. All of them are set each time; a transition time moves only when its status does. */
-import type { Condition, ConditionStatus, Instant, Phase, Reason, WorkspaceRecord, WorkspaceStatus } from "../workspace.ts";
+import type { Condition, ConditionStatus, Instant, Phase, Reason, WorkspaceStatus } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 
 export interface Verdict {
   readonly phase: Phase;

@@ -1,7 +1,9 @@
 /** Gives workspaces to passes: counts and logs what came of each, and keeps every failure to the workspace that met it. */
 import { log } from "../log.ts";
 import { runningLimitsOf } from "../config.ts";
-import type { ControllerSettings, Instant, WorkspaceRecord } from "../workspace.ts";
+import type { ControllerSettings } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 import { collectGarbage } from "./collect.ts";
 import { LeaseLostError } from "./fleet.ts";
 import { type Passes, createPasses } from "./passes.ts";

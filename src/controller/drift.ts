@@ -2,7 +2,9 @@
  * The drift report: what differs from the wishes, since when, and what will be done about it. From records alone; the differences are
  * those of `compare`, the planned action is that of `plan`, the guards are those of `orphans`, so report and loop cannot disagree.
  */
-import type { Instant, Observation, ObservedState, Unclaimed, WorkspaceName, WorkspaceRecord } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
+import type { Instant, Observation, WorkspaceName } from "../workspace.ts";
+import type { ObservedState, WorkspaceRecord } from "../workspace-record.ts";
 import { type Difference, compare } from "./compare.ts";
 import { DESTROY_TRIES, type GcContext, guardOf } from "./orphans.ts";
 import { isStalled, plan } from "./plan.ts";

@@ -1,5 +1,6 @@
 /** What of a change of status is told in the workspace's history. */
-import type { Reason, WorkspaceEvent, WorkspaceStatus } from "../workspace.ts";
+import type { Reason, WorkspaceStatus } from "../workspace.ts";
+import type { WorkspaceEvent } from "../workspace-record.ts";
 
 const WARNINGS: ReadonlySet<Reason> = new Set([
   "StartFailed",

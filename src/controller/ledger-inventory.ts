@@ -1,5 +1,6 @@
 /** The inventory where the platform offers no list: each instance that is watched is asked itself. */
-import type { Instance, Observation, Unclaimed } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
+import type { Instance, Observation } from "../workspace.ts";
 import type { Fleet } from "./fleet.ts";
 import type { InstanceState, ListedInstance } from "./inventory.ts";
 

@@ -5,7 +5,8 @@
  * 1. Only a complete listing teaches anything (invariant 4). 2. The listing was read before the claims were: what was created in
  * between has a claim. 3. An instance of a workspace that still has a record, whatever its incarnation, is that record's affair.
  */
-import type { ControllerSettings, GcMode, Instant, InventoryRecord, Unclaimed } from "../workspace.ts";
+import type { ControllerSettings, GcMode, InventoryRecord, Unclaimed } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import type { ListedInstance } from "./inventory.ts";
 
 /** Destroys in one sweep: a share of what runs, but always enough for an ordinary leak. */

@@ -1,5 +1,6 @@
 /** The part of a conclusion that one situation decides; the rest carries over. */
-import type { Conclusion, ConditionType, Instant, Reason, WorkspaceRecord } from "../workspace.ts";
+import type { ConditionType, Instant, Reason } from "../workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../workspace-record.ts";
 import type { Verdict } from "./conditions.ts";
 
 export type Outcome = Verdict & Partial<Omit<Conclusion, "status" | "observed" | "startId" | "running" | "event">>;

@@ -4,7 +4,8 @@
  * 1. Nothing destructive follows an unknown observation (invariant 4). 2. Deletion goes before everything a user or operator can set,
  * and needs no parsable spec (invariant 5). 3. A start needs a place in the lane (invariant 1).
  */
-import type { Exit, Instant, Observation, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
+import type { Exit, Instant, Observation, WorkspaceSpec } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 import { compare, toObservedState } from "./compare.ts";
 import { deservesNewTry, expiryOf } from "./wish.ts";
 

@@ -1,7 +1,8 @@
 /** One workspace, one step toward its wish. Safe to run twice, at any time, by whoever holds the lease. */
 import type { ControllerStore } from "../store/controller-store.ts";
 import type { RunningLimits } from "../store/quota.ts";
-import type { Conclusion, Instant, Observation, WorkspaceRecord } from "../workspace.ts";
+import type { Instant, Observation } from "../workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../workspace-record.ts";
 import { conclude } from "./conclude.ts";
 import { type Fleet, LeaseLostError } from "./fleet.ts";
 import { type Action, isExpired, plan } from "./plan.ts";

@@ -1,7 +1,8 @@
 /** One round: what is due goes to the dispatcher, deletions first; then whoever is first in line for the start lane. */
 import { runningLimitsOf } from "../config.ts";
 import type { DueWorkspaces } from "../store/due.ts";
-import type { ControllerSettings, Instant } from "../workspace.ts";
+import type { ControllerSettings } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import type { Dispatcher } from "./dispatch.ts";
 import { type ResyncProgress, completeResync, resyncWindow } from "./resync.ts";
 import type { SweepDeps } from "./sweep-deps.ts";

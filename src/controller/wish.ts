@@ -1,5 +1,6 @@
 /** What is wished for now: the spec, what users asked for since, and the controller's own suspension for idleness, taken together. */
-import type { Instant, OperatingMode, WorkspaceRecord, WorkspaceSpec } from "../workspace.ts";
+import type { Instant, OperatingMode, WorkspaceSpec } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 
 /** Of a record whose spec parses. */
 export function wishedMode(record: WorkspaceRecord, spec: WorkspaceSpec): OperatingMode {

@@ -1,14 +1,16 @@
 /** A running instance that no record claims becomes a workspace's own: in one batch, wholly or not at all. */
 import { and, eq, sql } from "drizzle-orm";
-import type { Unclaimed, Workspace, WorkspaceEvent } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
+import type { Workspace } from "../workspace.ts";
+import type { WorkspaceEvent } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { recordEvent } from "./events.ts";
 import { isUnclaimed } from "./instance-reading.ts";
-import { isWritten, type WriteOptions } from "./intent.ts";
+import type { WriteOptions } from "./intent.ts";
 import { toWorkspace } from "./rows.ts";
 import { instances, unclaimed, workspaces } from "./schema.ts";
 import { hasRoom, NO_LIMITS } from "./usage-reading.ts";
-import { nextVersion } from "./versions.ts";
+import { isWritten, nextVersion } from "./versions.ts";
 import { type NewWorkspace, workspaceRow } from "./workspace-row.ts";
 
 export interface Adoption extends NewWorkspace {

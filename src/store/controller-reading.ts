@@ -1,5 +1,6 @@
 /** The controller's one row and the operator's settings, as the API shows them. */
-import type { ControllerSettings, Instant, InventoryRecord } from "../workspace.ts";
+import type { ControllerSettings, InventoryRecord } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
 import { toInventoryRecord } from "./inventory-record.ts";

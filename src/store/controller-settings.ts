@@ -1,5 +1,5 @@
 /** The operator's settings as stored; without a row, everything is as configured. */
-import { type ControllerSettings, type GcMode } from "../workspace.ts";
+import type { ControllerSettings, GcMode } from "../unclaimed.ts";
 import type { Database } from "./db.ts";
 import { settings } from "./schema.ts";
 

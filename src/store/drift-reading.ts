@@ -3,7 +3,9 @@
  * part the rest follows in statements of their own, in an order that no write changes.
  */
 import { and, asc, gt, sql } from "drizzle-orm";
-import type { Instant, Unclaimed, WorkspaceName, WorkspaceRecord } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
+import type { Instant, WorkspaceName } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 import { type ControllerView, selectController, toControllerView } from "./controller-reading.ts";
 import { selectSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";

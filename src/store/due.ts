@@ -1,6 +1,8 @@
 /** What the controller reads: the workspaces that are due, in one round trip whose cost does not depend on how many exist. */
 import { and, asc, eq, gt, isNotNull, isNull, lte, or, type SQL, sql } from "drizzle-orm";
-import type { ControllerSettings, Instant, WorkspaceRecord } from "../workspace.ts";
+import type { ControllerSettings } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
 import { type RunningLimits, isQuotaReached } from "./quota.ts";

@@ -1,6 +1,7 @@
 /** The history: one row for each change worth telling, capped for each workspace, kept after the workspace is gone. */
 import { and, eq, lt, type SQL, sql } from "drizzle-orm";
-import type { Instant, WorkspaceEvent, WorkspaceName } from "../workspace.ts";
+import type { Instant, WorkspaceName } from "../workspace.ts";
+import type { WorkspaceEvent } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { events } from "./schema.ts";
 

@@ -1,6 +1,8 @@
 /** Instances as an operator sees them: the ledger's and those that no record claims, in one order. */
 import { and, asc, eq, gt, type SQL, sql } from "drizzle-orm";
-import type { ObservedState, Unclaimed, WorkspaceName } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
+import type { WorkspaceName } from "../workspace.ts";
+import type { ObservedState } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { parseJson } from "./rows.ts";
 import { instances, unclaimed, workspaces } from "./schema.ts";

@@ -4,14 +4,15 @@
  * Every write is a compare-and-swap on `revision`, which the controller never moves: status churn breaks no client. Its event is
  * written in the same batch, and only where the write took place.
  */
-import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
-import type { Instant, Workspace, WorkspaceEvent, WorkspaceSpec } from "../workspace.ts";
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type { Instant, Workspace, WorkspaceSpec } from "../workspace.ts";
+import type { WorkspaceEvent } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { capEvents, recordEvent } from "./events.ts";
 import { toWorkspace } from "./rows.ts";
 import { workspaces } from "./schema.ts";
 import { hasRoom, type Limits, NO_LIMITS } from "./usage-reading.ts";
-import { currentVersion, nextVersion } from "./versions.ts";
+import { currentVersion, isWritten, nextVersion } from "./versions.ts";
 import { type NewWorkspace, workspaceRow } from "./workspace-row.ts";
 
 /** How a client's write is to be done. */
@@ -132,11 +133,6 @@ function history(
   now: Instant,
 ) {
   return [recordEvent(db, { uid, namespace, name, actor: actor ?? null }, event, now, isWritten(uid)), capEvents(db, uid)] as const;
-}
-
-/** Whether the batch's own write of the row took place. */
-export function isWritten(uid: string): SQL {
-  return sql`EXISTS (SELECT 1 FROM ${workspaces} WHERE ${workspaces.uid} = ${uid} AND ${workspaces.resourceVersion} = ${currentVersion})`;
 }
 
 function isCurrent(current: Workspace) {

@@ -1,6 +1,6 @@
 /** The stored form of an inventory record. One that does not read is as good as none: the next sweep writes another. */
 import { z } from "zod";
-import type { InventoryRecord } from "../workspace.ts";
+import type { InventoryRecord } from "../unclaimed.ts";
 
 const stored = z.object({
   time: z.number(),

@@ -3,7 +3,8 @@
  * only while the row still has it, and a sandbox refuses calls with a lower one (invariant 11).
  */
 import { and, eq, lte, type SQL, sql } from "drizzle-orm";
-import type { ControllerSettings, InventoryRecord, Instant } from "../workspace.ts";
+import type { ControllerSettings, InventoryRecord } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
 import { toInventoryRecord } from "./inventory-record.ts";

@@ -4,7 +4,9 @@
  * it in the batch, on the same conditions.
  */
 import { and, eq, isNull, ne, type SQL, sql } from "drizzle-orm";
-import type { Instant, Unclaimed, WorkspaceEvent } from "../workspace.ts";
+import type { Unclaimed } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
+import type { WorkspaceEvent } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { capEvents, recordEvent } from "./events.ts";
 import { type ClaimedInstance, isUnclaimed } from "./instance-reading.ts";

@@ -5,14 +5,15 @@
  * hang on what the first one did, since a missed condition does not roll a batch back.
  */
 import { and, eq, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
-import type { Conclusion, Instance, Instant, ObservedState, WorkspaceRecord } from "../workspace.ts";
+import type { Instance, Instant } from "../workspace.ts";
+import type { Conclusion, ObservedState, WorkspaceRecord } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { capEvents, recordEvent } from "./events.ts";
 import { isHeld } from "./lease.ts";
 import { type RunningLimits, isQuotaReached } from "./quota.ts";
 import { controller, instances, startLane, unclaimed, workspaces } from "./schema.ts";
 import { leaveUnclaimed } from "./unclaimed.ts";
-import { currentVersion, nextVersion } from "./versions.ts";
+import { currentVersion, isWritten, nextVersion } from "./versions.ts";
 
 /** False where the row moved on meanwhile, or the lease is lost: the next pass decides afresh. Writes nothing where nothing changed. */
 export async function saveConclusion(
@@ -40,11 +41,11 @@ export async function saveConclusion(
     .returning({ uid: workspaces.uid });
   const release = db
     .delete(startLane)
-    .where(and(eq(startLane.workspaceUid, record.uid), sql`${conclusion.laneReleased}`, isWritten(record)));
+    .where(and(eq(startLane.workspaceUid, record.uid), sql`${conclusion.laneReleased}`, isWritten(record.uid)));
   const brake = db
     .update(controller)
     .set(nextBrake(conclusion, now))
-    .where(and(sql`${conclusion.brake !== null || conclusion.readyTime === now}`, isWritten(record)));
+    .where(and(sql`${conclusion.brake !== null || conclusion.readyTime === now}`, isWritten(record.uid)));
   const [, saved] = await db.batch([nextVersion(db), save, release, brake, ...sideEffects(db, record, conclusion, now)]);
   return saved.length === 1;
 }
@@ -57,7 +58,7 @@ function memoryOf({ startId, idleTime, observed }: Conclusion) {
 function sideEffects(db: Database, record: WorkspaceRecord, conclusion: Conclusion, now: Instant) {
   const { uid, instance } = record;
   const { running, event } = conclusion;
-  const written = isWritten(record);
+  const written = isWritten(record.uid);
   const count =
     instance === null || !isOtherInstance(instance, conclusion)
       ? []
@@ -158,7 +159,7 @@ export async function expire(db: Database, epoch: number, record: WorkspaceRecor
     .where(and(isCurrent(record, epoch), isNull(workspaces.deletionTime)))
     .returning({ uid: workspaces.uid });
   const event = { type: "Normal", reason: "Expired", message: "spec.expireTime has come." } as const;
-  const [, updated] = await db.batch([nextVersion(db), update, recordEvent(db, record, event, now, isWritten(record))]);
+  const [, updated] = await db.batch([nextVersion(db), update, recordEvent(db, record, event, now, isWritten(record.uid))]);
   return updated.length === 1;
 }
 
@@ -199,11 +200,6 @@ function essenceOf(observed: ObservedState | null): string {
 
 function isCurrent(record: WorkspaceRecord, epoch: number): SQL | undefined {
   return and(eq(workspaces.uid, record.uid), eq(workspaces.resourceVersion, record.resourceVersion), isHeld(epoch));
-}
-
-/** Whether the batch's own update of the row took place. */
-function isWritten(record: WorkspaceRecord): SQL {
-  return sql`EXISTS (SELECT 1 FROM ${workspaces} WHERE ${workspaces.uid} = ${record.uid} AND ${workspaces.resourceVersion} = ${currentVersion})`;
 }
 
 /** A poke that came after the row was read asks for another look, whatever this pass concluded. */

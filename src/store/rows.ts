@@ -1,6 +1,7 @@
 /** Rows and what they mean. A row is parsed, not trusted: what no longer reads well gets a defined meaning and never throws. */
 import { parseStoredSpec } from "../spec.ts";
-import type { Instance, LaneHold, Workspace, WorkspaceRecord } from "../workspace.ts";
+import type { Instance, Workspace } from "../workspace.ts";
+import type { LaneHold, WorkspaceRecord } from "../workspace-record.ts";
 import type { workspaces } from "./schema.ts";
 import { toObserved, toStatus } from "./status.ts";
 

@@ -1,6 +1,7 @@
 /** The operator's settings: replaced whole, by compare-and-swap on their revision. */
 import { eq, sql } from "drizzle-orm";
-import type { ControllerSettings, Instant } from "../workspace.ts";
+import type { ControllerSettings } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
 import type { Database } from "./db.ts";
 import { recordEvent } from "./events.ts";
 import { settings } from "./schema.ts";

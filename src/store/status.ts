@@ -1,6 +1,7 @@
 /** The stored forms of a status and of what was observed. Only the controller writes it; one that does not read is as good as none, and the next pass mends it. */
 import { z } from "zod";
-import type { ObservedState, WorkspaceStatus } from "../workspace.ts";
+import type { WorkspaceStatus } from "../workspace.ts";
+import type { ObservedState } from "../workspace-record.ts";
 
 /** Of a workspace that no pass has looked at yet. */
 export const INITIAL_STATUS: WorkspaceStatus = { observedGeneration: 0, phase: "Pending", conditions: [] };

@@ -3,7 +3,9 @@
  * destroyed; each has its own columns.
  */
 import { and, eq, isNotNull, type SQL, sql } from "drizzle-orm";
-import type { Instant, InventoryRecord, Unclaimed, WorkspaceEvent } from "../workspace.ts";
+import type { InventoryRecord, Unclaimed } from "../unclaimed.ts";
+import type { Instant } from "../workspace.ts";
+import type { WorkspaceEvent } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { type EventSubject, recordEvent } from "./events.ts";
 import { isHeld } from "./lease.ts";

@@ -1,7 +1,7 @@
 /** The resource version: one sequence for all rows, so that a later write of any row has a higher number. */
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { Database } from "./db.ts";
-import { sequence } from "./schema.ts";
+import { sequence, workspaces } from "./schema.ts";
 
 /** The statement to put first in a batch whose other statements use `currentVersion`. A number nobody takes is a harmless gap. */
 export function nextVersion(db: Database) {
@@ -12,3 +12,8 @@ export function nextVersion(db: Database) {
 }
 
 export const currentVersion = sql<number>`(SELECT value FROM sequence)`;
+
+/** Whether the batch's own write of the workspace took place. */
+export function isWritten(uid: string): SQL {
+  return sql`EXISTS (SELECT 1 FROM ${workspaces} WHERE ${workspaces.uid} = ${uid} AND ${workspaces.resourceVersion} = ${currentVersion})`;
+}

@@ -3,7 +3,10 @@ import type { ControllerStore } from "../../src/store/controller-store.ts";
 import type { DueQuery } from "../../src/store/due.ts";
 import type { Admission } from "../../src/store/progress.ts";
 import type { SweepResult } from "../../src/store/unclaimed.ts";
-import type { Conclusion, ControllerSettings, Instance, Instant, Unclaimed, WorkspaceRecord, WorkspaceSpec } from "../../src/workspace.ts";
+import type { ControllerSettings, Unclaimed } from "../../src/unclaimed.ts";
+import type { Instance, Instant, WorkspaceSpec } from "../../src/workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
+import { orphan } from "../support/builders.ts";
 
 /** Of a workspace's row, as a test sets and reads them. */
 export interface Columns {
@@ -118,22 +121,7 @@ export function admissionOf(record: WorkspaceRecord, startId: string, change: Pa
 
 /** An instance that nobody claims, seen running once. */
 export function stranger(doId: string, change: Partial<Unclaimed> = {}): Unclaimed {
-  return {
-    doId,
-    sandboxId: null,
-    owner: null,
-    ownerLives: false,
-    state: "Running",
-    firstSeenTime: NOW,
-    lastSeenTime: NOW,
-    timesSeen: 1,
-    startedTime: null,
-    protected: false,
-    destroyRequested: false,
-    destroyAttempts: 0,
-    lastDestroyTime: null,
-    ...change,
-  };
+  return orphan({ doId, firstSeenTime: NOW, lastSeenTime: NOW, timesSeen: 1, ...change });
 }
 
 export function sweepOf(change: Partial<SweepResult> = {}, time: Instant = NOW): SweepResult {

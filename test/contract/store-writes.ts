@@ -1,6 +1,6 @@
 /** What every controller store must do: what it writes. */
 import { describe, expect, it } from "vitest";
-import type { WorkspaceRecord } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import { LEASE_MS, NOW, QUERY, type StoreWorld, admissionOf, instanceOf, specOf, stranger, sweepOf, unchanged } from "./store-world.ts";
 
 /** A world, and short ways to what most cases need. */

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { type DifferenceType, compare, mayRun, toObservedState } from "../../src/controller/compare.ts";
 import { specHash } from "../../src/controller/spec-hash.ts";
-import type { Observation, WorkspaceRecord, WorkspaceSpec } from "../../src/workspace.ts";
+import type { Observation, WorkspaceSpec } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   MINUTE,
   NOW,

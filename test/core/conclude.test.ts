@@ -2,7 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { conclude } from "../../src/controller/conclude.ts";
 import { type Action, plan } from "../../src/controller/plan.ts";
-import type { Observation, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Observation } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   MINUTE,
   NOW,

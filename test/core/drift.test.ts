@@ -5,7 +5,9 @@ import { DRIFT_TYPES, type DriftContext, type DriftItem, driftOf, driftOfUnclaim
 import { plan } from "../../src/controller/plan.ts";
 import { specHash } from "../../src/controller/spec-hash.ts";
 import { toObservedState } from "../../src/controller/compare.ts";
-import type { ControllerSettings, Observation, ObservedState, Unclaimed, WorkspaceRecord, WorkspaceSpec } from "../../src/workspace.ts";
+import type { ControllerSettings, Unclaimed } from "../../src/unclaimed.ts";
+import type { Observation, WorkspaceSpec } from "../../src/workspace.ts";
+import type { ObservedState, WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   MINUTE,
   NOW,

@@ -1,5 +1,6 @@
 /** The situations that the grid and the laws multiply: a record for each thing that can hold a workspace back or move it on. */
-import type { Observation, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Observation } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   MINUTE,
   NOW,

@@ -5,16 +5,8 @@ import { type DifferenceType, compare, toObservedState } from "../../src/control
 import { conclude } from "../../src/controller/conclude.ts";
 import { type Action, isStalled, plan } from "../../src/controller/plan.ts";
 import { specHash } from "../../src/controller/spec-hash.ts";
-import type {
-  Condition,
-  Conclusion,
-  Failure,
-  FailureClass,
-  Observation,
-  Reason,
-  WorkspaceRecord,
-  WorkspaceSpec,
-} from "../../src/workspace.ts";
+import type { Condition, Failure, FailureClass, Observation, Reason, WorkspaceSpec } from "../../src/workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
 import { MINUTE, NOW, SECOND, START_ID, changedSpec, instance, record, runningSpec, spec } from "../support/builders.ts";
 
 /** The same situations in every run. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { InstanceState, ListedInstance } from "../../src/controller/inventory.ts";
 import { type GcContext, type Guard, type Sweep, destroyLimit, guardOf, planSweep } from "../../src/controller/orphans.ts";
-import type { ControllerSettings, Unclaimed } from "../../src/workspace.ts";
+import type { ControllerSettings, Unclaimed } from "../../src/unclaimed.ts";
 import { MINUTE, NOW, SECOND, UID, orphan } from "../support/builders.ts";
 
 fc.configureGlobal({ seed: 794_825 });

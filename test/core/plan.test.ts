@@ -1,7 +1,8 @@
 /** The policy: what is done in which situation. Invariants 1, 2, 4, 5 and 12 of design.md section 2 as rows. */
 import { describe, expect, test } from "vitest";
 import { plan } from "../../src/controller/plan.ts";
-import type { Observation, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Observation } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   MINUTE,
   NOW,

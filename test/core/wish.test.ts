@@ -9,7 +9,8 @@ import {
   lifetimeDeadline,
   wishedMode,
 } from "../../src/controller/wish.ts";
-import type { Instant, WorkspaceRecord, WorkspaceSpec } from "../../src/workspace.ts";
+import type { Instant, WorkspaceSpec } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   MINUTE,
   NOW,

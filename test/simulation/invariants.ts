@@ -3,7 +3,9 @@
  * concluded. Numbers are those of the design.
  */
 import type { Admission } from "../../src/store/progress.ts";
-import type { Conclusion, Instance, Instant, Unclaimed, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Unclaimed } from "../../src/unclaimed.ts";
+import type { Instance, Instant } from "../../src/workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
 import type { RunningLimits } from "../../src/store/quota.ts";
 import { DeletionWatch } from "./deletions.ts";
 import { LeakWatch } from "./leaks.ts";

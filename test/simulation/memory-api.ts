@@ -1,6 +1,7 @@
 /** What the API, its operators and the sandboxes write, to the same tables: `src/store/intent.ts` and `src/sandbox/poke.ts`. */
 import { INITIAL_STATUS } from "../../src/store/status.ts";
-import type { ControllerSettings, Instant, WorkspaceSpec } from "../../src/workspace.ts";
+import type { ControllerSettings } from "../../src/unclaimed.ts";
+import type { Instant, WorkspaceSpec } from "../../src/workspace.ts";
 import type { WorkspaceRow } from "./memory-rows.ts";
 import type { MemoryStore } from "./memory-store.ts";
 

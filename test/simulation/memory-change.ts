@@ -1,5 +1,6 @@
 /** Whether a conclusion is worth a write: the rule of `src/store/progress.ts`. */
-import type { Conclusion, ObservedState, WorkspaceRecord, WorkspaceStatus } from "../../src/workspace.ts";
+import type { WorkspaceStatus } from "../../src/workspace.ts";
+import type { Conclusion, ObservedState, WorkspaceRecord } from "../../src/workspace-record.ts";
 
 const SIMPLE = [
   "startId",

@@ -1,13 +1,7 @@
 /** The tables of `src/store/schema.ts` as the memory store keeps them. */
-import type {
-  ControllerSettings,
-  Instance,
-  Instant,
-  InventoryRecord,
-  Unclaimed,
-  WorkspaceName,
-  WorkspaceRecord,
-} from "../../src/workspace.ts";
+import type { ControllerSettings, InventoryRecord, Unclaimed } from "../../src/unclaimed.ts";
+import type { Instance, Instant, WorkspaceName } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 

@@ -5,7 +5,8 @@
 import type { Fleet } from "../../src/controller/fleet.ts";
 import type { ControllerStore } from "../../src/store/controller-store.ts";
 import type { InventoryView } from "../../src/store/unclaimed.ts";
-import type { Observation, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Observation } from "../../src/workspace.ts";
+import type { WorkspaceRecord } from "../../src/workspace-record.ts";
 import { Chance } from "./chance.ts";
 import { MemoryStore } from "./memory-store.ts";
 import type { Mistake } from "./ports.ts";

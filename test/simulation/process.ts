@@ -1,6 +1,7 @@
 /** One isolate that runs one tick: how far it gets, and what it has read so far. */
 import { DEFAULT_SETTINGS } from "../../src/store/controller-settings.ts";
-import type { ControllerSettings, Instant } from "../../src/workspace.ts";
+import type { ControllerSettings } from "../../src/unclaimed.ts";
+import type { Instant } from "../../src/workspace.ts";
 import type { GivenListing } from "./listing.ts";
 
 export interface Fortune {

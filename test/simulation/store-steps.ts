@@ -1,5 +1,5 @@
 /** What may be asked of a controller store, for a run of which two stores must answer and look the same. */
-import type { Conclusion, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
 import {
   LEASE_MS,
   NOW,

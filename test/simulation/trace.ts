@@ -1,5 +1,5 @@
 /** What is told of a day to whoever looks into a violation. */
-import type { Conclusion } from "../../src/workspace.ts";
+import type { Conclusion } from "../../src/workspace-record.ts";
 
 /** `subject`: a workspace's uid, a DO id, or nothing. */
 export type Trace = (subject: string, text: string) => void;

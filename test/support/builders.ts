@@ -1,5 +1,6 @@
 /** Records and observations as tests name them. Every time is an offset from `NOW`. */
 import { specHash } from "../../src/controller/spec-hash.ts";
+import type { Unclaimed } from "../../src/unclaimed.ts";
 import type {
   Condition,
   ConditionStatus,
@@ -7,16 +8,13 @@ import type {
   Failure,
   FailureClass,
   Instance,
-  LaneHold,
   Observation,
-  ObservedState,
   Phase,
   Reason,
-  Unclaimed,
-  WorkspaceRecord,
   WorkspaceSpec,
   WorkspaceStatus,
 } from "../../src/workspace.ts";
+import type { LaneHold, ObservedState, WorkspaceRecord } from "../../src/workspace-record.ts";
 
 /** 2026-11-30T12:00:00Z. */
 export const NOW = 1_796_040_000_000;

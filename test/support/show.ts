@@ -1,6 +1,7 @@
 /** Actions and conclusions as one line, so that a failed test reads like the table it stands in. */
 import type { Action } from "../../src/controller/plan.ts";
-import type { Conclusion, Instant, WorkspaceRecord } from "../../src/workspace.ts";
+import type { Instant } from "../../src/workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
 import { NOW } from "./builders.ts";
 
 /** `-` for nothing to do. */

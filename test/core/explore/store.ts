@@ -1,5 +1,6 @@
 /** D1 in the model: `admitStart`, `saveConclusion`, `expire` and `forget` of `src/store/progress.ts`, and the queue of `src/store/due.ts`. */
-import type { Conclusion, Instance, LaneHold, WorkspaceRecord } from "../../../src/workspace.ts";
+import type { Instance } from "../../../src/workspace.ts";
+import type { Conclusion, LaneHold, WorkspaceRecord } from "../../../src/workspace-record.ts";
 import { NOW } from "../../support/builders.ts";
 import { UNTOUCHED, type World, withRow, withWorkspace, workspaceOf } from "./world.ts";
 

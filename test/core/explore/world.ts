@@ -5,7 +5,8 @@
  */
 import { specHash } from "../../../src/controller/spec-hash.ts";
 import type { AdmissionState, SandboxFacts, StartOperation } from "../../../src/sandbox/protocol.ts";
-import type { Condition, FailureClass, LaneHold, WorkspaceRecord, WorkspaceSpec } from "../../../src/workspace.ts";
+import type { Condition, FailureClass, WorkspaceSpec } from "../../../src/workspace.ts";
+import type { LaneHold, WorkspaceRecord } from "../../../src/workspace-record.ts";
 import { MINUTE, NOW, SECOND, instance, record, spec } from "../../support/builders.ts";
 
 export interface Operation {

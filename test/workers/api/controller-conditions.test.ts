@@ -3,7 +3,7 @@ import { type ControllerCondition, controllerConditions } from "../../../src/api
 import { parseConfig } from "../../../src/config.ts";
 import { DEFAULT_SETTINGS } from "../../../src/store/controller-settings.ts";
 import type { ControllerState } from "../../../src/store/controller-reading.ts";
-import type { ControllerSettings, GcMode, InventoryRecord } from "../../../src/workspace.ts";
+import type { ControllerSettings, GcMode, InventoryRecord } from "../../../src/unclaimed.ts";
 import { INVENTORY } from "./rows.ts";
 import { NOW } from "./support.ts";
 

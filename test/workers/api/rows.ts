@@ -1,5 +1,6 @@
 /** Rows that only the controller or a sweep writes, as they would. */
-import type { InventoryRecord, ObservedState, Unclaimed } from "../../../src/workspace.ts";
+import type { InventoryRecord, Unclaimed } from "../../../src/unclaimed.ts";
+import type { ObservedState } from "../../../src/workspace-record.ts";
 import { testDoIdOf } from "./do-id.ts";
 import { d1, NOW } from "./support.ts";
 

@@ -1,5 +1,5 @@
 /** Ticks with a sweep of the inventory each, and what became of the instances. */
-import type { InventoryRecord } from "../../../src/workspace.ts";
+import type { InventoryRecord } from "../../../src/unclaimed.ts";
 import { Controller, all } from "./support.ts";
 
 /** One sweep in each tick of twenty seconds; two of them and the grace are a minute. */

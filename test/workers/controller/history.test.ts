@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { EVENTS_PER_WORKSPACE, expireEvents } from "../../../src/store/events.ts";
 import { forget, saveConclusion } from "../../../src/store/progress.ts";
-import type { WorkspaceEvent } from "../../../src/workspace.ts";
+import type { WorkspaceEvent } from "../../../src/workspace-record.ts";
 import { admitted, conclusionOf, create, db, editLabels, epoch, loseLease, record } from "./store-support.ts";
 import { Controller, all, d1, emptyTables, NOW } from "./support.ts";
 

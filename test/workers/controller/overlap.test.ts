@@ -3,30 +3,10 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { sweep } from "../../../src/controller/sweep.ts";
 import { acquireLease } from "../../../src/store/lease.ts";
 import { NEVER_READY } from "../../support/fake-fleet.ts";
+import { stallingAt } from "./stalling.ts";
 import { Controller, Process, all, emptyTables, names } from "./support.ts";
 
 beforeEach(emptyTables);
-
-/** A process that stops at the first point of that name and goes on when told. */
-function stallingAt(name: string) {
-  const process = new Process();
-  let thaw = (): void => {};
-  let reach = (): void => {};
-  const thawed = new Promise<void>((resolve) => {
-    thaw = resolve;
-  });
-  const reached = new Promise<void>((resolve) => {
-    reach = resolve;
-  });
-  let isFrozen = false;
-  process.onPoint = (point) => {
-    isFrozen ||= point === name;
-    if (!isFrozen) return;
-    reach();
-    return thawed;
-  };
-  return { process, reached, thaw };
-}
 
 describe("lyc8503/UptimeFlare#199: two ticks at the same time", () => {
   it("only one works, and the other ends at once", async () => {

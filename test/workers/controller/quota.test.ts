@@ -4,7 +4,7 @@ import { loadDue } from "../../../src/store/due.ts";
 import { admitStart } from "../../../src/store/progress.ts";
 import type { RunningLimits } from "../../../src/store/quota.ts";
 import { recordSweep } from "../../../src/store/unclaimed.ts";
-import type { Unclaimed } from "../../../src/workspace.ts";
+import type { Unclaimed } from "../../../src/unclaimed.ts";
 import { orphan } from "../../support/builders.ts";
 import { admissionOf, admitted, create, db, epoch, insertInstance, record, sweepOf } from "./store-support.ts";
 import { all, d1, emptyTables, NOW } from "./support.ts";

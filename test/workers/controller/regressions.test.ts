@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { adoptInstance } from "../../../src/store/adoption.ts";
 import { getInstance } from "../../../src/store/instance-reading.ts";
 import { requestReplacement, setProtected } from "../../../src/store/operator-intent.ts";
-import type { Unclaimed } from "../../../src/workspace.ts";
+import type { Unclaimed } from "../../../src/unclaimed.ts";
 import { LONG, lastSweep, orphanDestroys, ready, running, strangers, withList } from "./gc-support.ts";
 import { setSettings } from "./store-support.ts";
 import { type Controller, SPEC, all, d1, emptyTables, uidOf } from "./support.ts";

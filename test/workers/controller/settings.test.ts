@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from "vitest";
 import { DEFAULT_SETTINGS } from "../../../src/store/controller-settings.ts";
 import { loadDue } from "../../../src/store/due.ts";
 import { acquireLease } from "../../../src/store/lease.ts";
-import type { ControllerSettings } from "../../../src/workspace.ts";
+import type { ControllerSettings } from "../../../src/unclaimed.ts";
 import { db, setSettings } from "./store-support.ts";
 import { emptyTables, NOW } from "./support.ts";
 

@@ -6,7 +6,9 @@ import { createWorkspace, replaceWorkspace } from "../../../src/store/intent.ts"
 import { type Admission, admitStart } from "../../../src/store/progress.ts";
 import { getWorkspace } from "../../../src/store/reading.ts";
 import type { SweepResult } from "../../../src/store/unclaimed.ts";
-import type { Conclusion, Instance, Instant, Unclaimed, Workspace, WorkspaceRecord } from "../../../src/workspace.ts";
+import type { Unclaimed } from "../../../src/unclaimed.ts";
+import type { Instance, Instant, Workspace } from "../../../src/workspace.ts";
+import type { Conclusion, WorkspaceRecord } from "../../../src/workspace-record.ts";
 import { readyStatus } from "../../support/builders.ts";
 import { all, d1, NOW, SPEC, uidOf } from "./support.ts";
 

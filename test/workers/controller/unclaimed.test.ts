@@ -4,7 +4,7 @@ import { requestDeletion } from "../../../src/store/intent.ts";
 import { acquireLease } from "../../../src/store/lease.ts";
 import { forget } from "../../../src/store/progress.ts";
 import { claimDestroy, readInventoryView, recordSweep } from "../../../src/store/unclaimed.ts";
-import type { Unclaimed } from "../../../src/workspace.ts";
+import type { Unclaimed } from "../../../src/unclaimed.ts";
 import { orphan } from "../../support/builders.ts";
 import { admitted, create, db, dump, epoch, insertInstance, loseLease, record, sweepOf, workspace } from "./store-support.ts";
 import { all, d1, emptyTables, NOW, uidOf } from "./support.ts";

@@ -6,10 +6,11 @@ import { createWorkspace } from "../../../src/store/intent.ts";
 import { acquireLease } from "../../../src/store/lease.ts";
 import { admitStart } from "../../../src/store/progress.ts";
 import type { InventoryView } from "../../../src/store/unclaimed.ts";
-import type { GcMode } from "../../../src/workspace.ts";
+import type { GcMode } from "../../../src/unclaimed.ts";
 import { orphan } from "../../support/builders.ts";
 import { GC, GONE_AFTER, LONG, lastSweep, orphanDestroys, ready, running, strangers, unclaimed, withList } from "./gc-support.ts";
 import { settle } from "./settled.ts";
+import { stallingAt } from "./stalling.ts";
 import { admissionOf, insertInstance, record, setSettings } from "./store-support.ts";
 import { type Controller, Process, SPEC, all, d1, emptyTables, names, uidOf } from "./support.ts";
 
@@ -262,22 +263,7 @@ describe("bytedance/deer-flow#4221: two sweeps at the same time", () => {
     await ready(controller, "a");
     const [stranger = ""] = strangers(controller, 1);
     await controller.ticks(2);
-    const process = new Process();
-    let thaw = (): void => {};
-    let reach = (): void => {};
-    const thawed = new Promise<void>((resolve) => {
-      thaw = resolve;
-    });
-    const reached = new Promise<void>((resolve) => {
-      reach = resolve;
-    });
-    let isFrozen = false;
-    process.onPoint = (point) => {
-      isFrozen ||= point === "claim before";
-      if (!isFrozen) return;
-      reach();
-      return thawed;
-    };
+    const { process, reached, thaw } = stallingAt("claim before");
     const stale = sweep(controller.deps(process));
     await controller.clock.run(Promise.race([reached, stale]));
     await controller.clock.pass(31_000);
