@@ -20,6 +20,7 @@ export class ContainerProcess {
   readonly exited: Promise<number>;
   readonly #child: ChildProcess;
   #forcedExitCode: number | undefined;
+  #killedItself = false;
 
   constructor(options: LaunchOptions) {
     const [file = "", ...args] = options.command;
@@ -39,6 +40,16 @@ export class ContainerProcess {
   /** 0 when the command could not be run at all. */
   get pid(): number {
     return this.#child.pid ?? 0;
+  }
+
+  /** It ended by a SIGKILL that was not the engine's. */
+  get killedItself(): boolean {
+    return this.#killedItself;
+  }
+
+  /** A line on its standard input. */
+  tell(message: object): void {
+    this.#child.stdin?.write(`${JSON.stringify(message)}\n`);
   }
 
   signal(name: NodeJS.Signals): void {
@@ -66,6 +77,7 @@ export class ContainerProcess {
       this.#child.once("exit", (code, signal) => {
         // As when PID 1 of a container dies: nothing else in it survives.
         if (this.pid !== 0) signalGroup(this.pid, "SIGKILL");
+        this.#killedItself = signal === "SIGKILL" && this.#forcedExitCode === undefined;
         resolve(this.#forcedExitCode ?? code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
       });
     });

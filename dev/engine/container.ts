@@ -41,6 +41,8 @@ export class Container {
   frozen = false;
   delayUntil = 0;
   process: ContainerProcess | undefined;
+  /** Its process has been told to kill itself at an operation. */
+  doomed = false;
   /** Set while its removal was asked for and it is not clear yet whether it is to be carried out. */
   leaving: Promise<void> | undefined;
   /** Container port -> local port, filled at the start of the process. */

@@ -15,6 +15,8 @@ export interface Faults {
   readonly ghostStart?: GhostFault;
   /** A container that receives such a request through the ingress dies before it answers. */
   readonly dieMidOp?: DieMidOperationFault;
+  /** A container kills itself (exit 137) when it is asked for such an operation, on whatever transport. */
+  readonly dieAtOperation?: DieAtOperationFault;
   /** By DO id; "*" holds for every object without an entry of its own. */
   readonly objects?: Readonly<Record<string, ObjectFaults>>;
   /** The inventory answers with this status, for ever or the given number of times. */
@@ -35,6 +37,23 @@ export interface DieMidOperationFault {
   readonly path: string;
   readonly exitCode: number;
   readonly doId?: string;
+  readonly times?: number;
+}
+
+export interface DieAtOperationFault {
+  /** Group and name in the SDK's own interface to a container: `backup.createArchive`. */
+  readonly operation: string;
+  /**
+   * `Before` (the default): nothing is done yet. `After`: it is done, and not answered. `Sent`: the stream that answers it has arrived,
+   * all but its end. Else when so much of that stream has been passed on.
+   */
+  readonly moment?: "Before" | "After" | { readonly sentBytes: number } | "Sent";
+  /** Only commands with this text in them. */
+  readonly command?: string;
+  /** At the how manieth such call of a container; the first by default. */
+  readonly occurrence?: number;
+  readonly doId?: string;
+  /** How many containers die so; all by default. */
   readonly times?: number;
 }
 

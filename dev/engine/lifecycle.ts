@@ -2,9 +2,11 @@ import type { EngineEventType } from "./contract.ts";
 import type { Container } from "./container.ts";
 import { acceptsConnections, ContainerProcess } from "./container-process.ts";
 import { drawFor, faultsOf, startVerdict } from "./faults.ts";
-import type { DieMidOperationFault, Faults, ObjectFaults } from "./faults.ts";
+import type { Faults, ObjectFaults } from "./faults.ts";
 import type { Ledger } from "./ledger.ts";
+import { OperationDeaths } from "./operation-deaths.ts";
 import { takePorts } from "./port-pool.ts";
+import { Refusals } from "./refusals.ts";
 import { ROOT_VARIABLE } from "./state-directory.ts";
 import type { StateDirectory } from "./state-directory.ts";
 
@@ -25,12 +27,12 @@ export interface LifecycleOptions {
 
 /** Starts and ends containers, with the faults that befall them. */
 export class Lifecycle {
+  readonly deaths = new OperationDeaths();
   #faults: Faults = {};
-  #midOperationDeaths = 0;
   #inventoryFailures = 0;
   #flakyDraws = 0;
   #admitted = 0;
-  readonly #refusals = new Map<string, number>();
+  readonly #refusals = new Refusals();
   readonly #options: LifecycleOptions;
 
   constructor(options: LifecycleOptions) {
@@ -44,9 +46,10 @@ export class Lifecycle {
   /** Limits of the form "the first n" begin anew. */
   set faults(faults: Faults) {
     this.#faults = faults;
-    this.#midOperationDeaths = 0;
     this.#inventoryFailures = 0;
-    this.#refusals.clear();
+    this.#refusals.reset(faults);
+    this.deaths.reset(faults);
+    this.#announceDeaths();
   }
 
   faultsOf(container: Container): ObjectFaults {
@@ -61,7 +64,7 @@ export class Lifecycle {
       this.#event("StartFailed", container);
       return { kind: "Failed", message: failStart === "NoSuchImage" ? `No such image: ${container.image}` : failStart.message };
     }
-    if (this.#refuses(container)) {
+    if (this.#refusals.refuses(container, this.#options.containers())) {
       container.state = "Refused";
       this.#options.ledger.count("refused");
       this.#event("StartRefused", container);
@@ -82,17 +85,9 @@ export class Lifecycle {
     container.later(afterMs, () => void this.end(container, exitCode));
   }
 
-  /** The request that kills this container, while the fault has deaths left. */
-  dieMidOperationRule(container: Container): DieMidOperationFault | undefined {
-    const rule = this.faults.dieMidOp;
-    if (rule === undefined || (rule.doId !== undefined && rule.doId !== container.identity.doId)) return undefined;
-    return this.#midOperationDeaths >= (rule.times ?? Infinity) ? undefined : rule;
-  }
-
   dieMidOperation(container: Container, exitCode: number): void {
-    this.#midOperationDeaths += 1;
-    this.#options.ledger.count("diedMidOperation");
-    this.#event("DiedMidOperation", container);
+    this.deaths.diedAtRequest();
+    this.#diedMidOperation(container);
     void this.end(container, exitCode);
   }
 
@@ -197,6 +192,7 @@ export class Lifecycle {
       logFile: state.logOf(doId),
     });
     state.rememberProcess(doId, container.process.pid);
+    this.deaths.announce(container);
     void this.#awaitExit(container, container.process);
     if (this.faultsOf(container).hangStart !== true) void this.#awaitListening(container);
   }
@@ -204,6 +200,10 @@ export class Lifecycle {
   async #awaitExit(container: Container, process: ContainerProcess): Promise<void> {
     const exitCode = await process.exited;
     this.#options.state.forgetProcess(container.identity.doId);
+    if (this.deaths.diedAtOperation(container)) {
+      this.#diedMidOperation(container);
+      this.#announceDeaths();
+    }
     this.#exited(container, exitCode);
   }
 
@@ -223,15 +223,13 @@ export class Lifecycle {
     this.#event("Exited", container);
   }
 
-  #refuses(container: Container): boolean {
-    const rule = this.faults.refuseAdmission;
-    if (rule === undefined) return false;
-    const others = this.#options.containers().filter((other) => other !== container && other.running).length;
-    const { doId } = container.identity;
-    const refusals = this.#refusals.get(doId) ?? 0;
-    if (others < rule.whileRunning || refusals >= rule.times) return false;
-    this.#refusals.set(doId, refusals + 1);
-    return true;
+  #diedMidOperation(container: Container): void {
+    this.#options.ledger.count("diedMidOperation");
+    this.#event("DiedMidOperation", container);
+  }
+
+  #announceDeaths(): void {
+    for (const container of this.#options.containers()) if (container.running) this.deaths.announce(container);
   }
 
   #event(type: EngineEventType, container: Container): void {

@@ -20,7 +20,7 @@ export class OperationWatch {
    * connection for each, and a client that keeps one alive waits for an answer before it writes the next.
    */
   isFatal(chunk: Buffer): boolean {
-    const rule = this.#lifecycle.dieMidOperationRule(this.#container);
+    const rule = this.#lifecycle.deaths.requestRule(this.#container);
     if (rule === undefined) return false;
     const text = this.#pending + chunk.subarray(0, MAX_REQUEST_LINE).toString("latin1");
     const lineEnd = text.indexOf("\r\n");

@@ -4,6 +4,7 @@ import { launch } from "./one-off.ts";
 import { follow, type Processes, type StartOptions } from "./processes.ts";
 import { NO_SESSION, type Sessions, type Variables } from "./sessions.ts";
 import type { CommandOutcome } from "./shell.ts";
+import { asUnpacking, unpack } from "./unsquashfs.ts";
 
 export interface ExecuteOptions {
   readonly timeoutMs?: number | undefined;
@@ -18,8 +19,12 @@ const TIMED_OUT = 124;
 export function commandOperations(sessions: Sessions, processes: Processes, disk: Disk) {
   return {
     async execute(command: string, sessionId: string, options: ExecuteOptions = {}) {
-      const run = sessionId === NO_SESSION ? runAlone(sessions, disk, command, options) : sessions.run(sessionId, command, options);
-      const outcome = await run;
+      const unpacking = asUnpacking(command);
+      const outcome = await (unpacking !== undefined
+        ? unpack(unpacking, disk, (path) => sessions.resolve(sessionId, path))
+        : sessionId === NO_SESSION
+          ? runAlone(sessions, disk, command, options)
+          : sessions.run(sessionId, command, options));
       return { success: outcome.exitCode === 0, ...outcome, command, timestamp: now() };
     },
     async executeStream(command: string, sessionId: string, options: StartOptions = {}) {

@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import type { Settings } from "./settings.ts";
 
 /** The directories that belong to one container alone. */
-const PRIVATE_DIRECTORIES = ["/workspace", "/tmp", "/home", "/root", "/app", "/var/backups"];
+const PRIVATE_DIRECTORIES = ["/workspace", "/tmp", "/home", "/root", "/app", "/var/tmp", "/var/backups"];
 
 /** Where the container's paths are, as this process and the commands it starts see them. */
 export interface Disk {

@@ -1,6 +1,6 @@
-import { open, stat } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { isDirectoryError } from "./errors.ts";
-import { type EventSource, eventStream } from "./event-stream.ts";
+import { eventsOnDemand } from "./event-stream.ts";
 import { mediaType } from "./media-type.ts";
 
 /** A multiple of three, so that the base64 of the chunks is the base64 of the file. */
@@ -10,37 +10,28 @@ const CHUNK_BYTES = 48 * 1024;
 export async function streamFile(path: string, real: string): Promise<ReadableStream<Uint8Array>> {
   const found = await stat(real);
   if (found.isDirectory()) throw isDirectoryError(path);
-  const file = await open(real);
-  return eventStream(async (source) => {
-    try {
-      await sendFile(real, found.size, (position) => readChunk(file, position), source);
-    } finally {
-      await file.close();
+  return eventsOnDemand(fileEvents(real, found.size, await open(real)));
+}
+
+async function* fileEvents(real: string, size: number, file: FileHandle) {
+  try {
+    let chunk = await readChunk(file, 0);
+    const { mimeType, isBinary } = mediaType(real, chunk);
+    const text = new TextDecoder();
+    yield { type: "metadata", mimeType, size, isBinary, encoding: isBinary ? "base64" : "utf-8" };
+    let bytesRead = 0;
+    while (chunk.length > 0) {
+      bytesRead += chunk.length;
+      yield { type: "chunk", data: isBinary ? chunk.toString("base64") : text.decode(chunk, { stream: true }) };
+      chunk = await readChunk(file, bytesRead);
     }
-    source.close();
-  });
-}
-
-async function sendFile(
-  real: string,
-  size: number,
-  read: (position: number) => Promise<Buffer>,
-  { emit, signal }: EventSource,
-): Promise<void> {
-  let chunk = await read(0);
-  const { mimeType, isBinary } = mediaType(real, chunk);
-  const text = new TextDecoder();
-  emit({ type: "metadata", mimeType, size, isBinary, encoding: isBinary ? "base64" : "utf-8" });
-  let bytesRead = 0;
-  while (chunk.length > 0 && !signal.aborted) {
-    bytesRead += chunk.length;
-    emit({ type: "chunk", data: isBinary ? chunk.toString("base64") : text.decode(chunk, { stream: true }) });
-    chunk = await read(bytesRead);
+    yield { type: "complete", bytesRead };
+  } finally {
+    await file.close();
   }
-  emit({ type: "complete", bytesRead });
 }
 
-async function readChunk(file: Awaited<ReturnType<typeof open>>, position: number): Promise<Buffer> {
+async function readChunk(file: FileHandle, position: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, position);
   return buffer.subarray(0, bytesRead);
 }

@@ -28,6 +28,11 @@ export interface Body {
   readonly statusMin?: number;
   readonly statusMax?: number;
   readonly interval?: number;
+  readonly dir?: string;
+  readonly archivePath?: string;
+  readonly gitignore?: boolean;
+  readonly excludes?: readonly string[];
+  readonly compression?: object;
 }
 
 export interface Call {
@@ -74,7 +79,7 @@ export function httpRoutes(operations: Operations): ReadonlyMap<string, (call: C
     ["POST /api/contexts", () => interpreter.createCodeContext()],
     ["DELETE /api/contexts/{id}", () => interpreter.deleteCodeContext()],
     ["POST /api/execute/code", () => interpreter.streamCode()],
-    ["POST /api/backup/create", () => backup.createArchive()],
+    ["POST /api/backup/create", ({ body }) => backup.createArchive(body.dir ?? "", body.archivePath ?? "", session(body), body)],
     ["POST /api/backup/restore", () => backup.restoreArchive()],
     ["POST /api/backup/upload-parts", () => backup.uploadParts()],
     ["POST /api/watch", () => watch.watch()],

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Becomes the server inside a private view of this machine's filesystem: everything installed here, and the
-# container's own /workspace, /tmp, /home, /root, /app and /var/backups. Nothing is ever mounted or written on the host.
+# container's own /workspace, /tmp, /home, /root, /app, /var/tmp and /var/backups. Nothing is ever mounted or written on the host.
 #
 #   namespace.sh <node> <main.ts> [inside]
 #
@@ -20,10 +20,10 @@ if [ "$step" = outside ]; then
   exec unshare $flags /bin/sh "$0" "$node" "$main" inside
 fi
 
-private() { case $1 in /workspace | /tmp | /home | /root | /app | /var/backups) true ;; *) false ;; esac; }
+private() { case $1 in /workspace | /tmp | /home | /root | /app | /var/tmp | /var/backups) true ;; *) false ;; esac; }
 
-mkdir -p "$disk/.view" "$disk/workspace" "$disk/tmp" "$disk/home" "$disk/root" "$disk/app" "$disk/var/backups" || give_up
-chmod 1777 "$disk/tmp"
+mkdir -p "$disk/.view" "$disk/workspace" "$disk/tmp" "$disk/home" "$disk/root" "$disk/app" "$disk/var/tmp" "$disk/var/backups" || give_up
+chmod 1777 "$disk/tmp" "$disk/var/tmp"
 mount -t tmpfs mooring "$disk/.view" 2>/dev/null || give_up
 view=$disk/.view/root
 mkdir "$disk/.view/changes" "$disk/.view/scratch" "$view" || give_up
@@ -51,7 +51,7 @@ else
   done
 fi
 
-for directory in /workspace /tmp /home /root /app /var/backups; do
+for directory in /workspace /tmp /home /root /app /var/tmp /var/backups; do
   mkdir -p "$view$directory" 2>/dev/null || continue
   mount --bind "$disk$directory" "$view$directory" || give_up
 done

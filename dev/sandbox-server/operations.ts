@@ -1,3 +1,4 @@
+import { backupOperations } from "./backup.ts";
 import { commandOperations } from "./commands.ts";
 import { openDisk } from "./disk.ts";
 import { OperationError } from "./errors.ts";
@@ -26,17 +27,21 @@ export function createOperations(settings: Settings, env: NodeJS.ProcessEnv) {
     utils: utilityOperations(sessions),
     git: notImplemented(["checkout"]),
     interpreter: notImplemented(["createCodeContext", "streamCode", "runCodeStream", "listCodeContexts", "deleteCodeContext"]),
-    backup: notImplemented(["createArchive", "restoreArchive", "uploadParts"]),
+    backup: {
+      ...backupOperations(sessions, disk),
+      ...notImplemented(["restoreArchive", "uploadParts"], "which has local mode only (localBucket)"),
+    },
     watch: notImplemented(["watch", "checkChanges"]),
     tunnels: notImplemented(["runQuickTunnel", "runNamedTunnel", "destroyTunnel", "listTunnels", "ensureTunnelRun", "stopTunnelRun"]),
   };
 }
 
 /** Operations of the SDK that the local engine does not offer: refused by name, so that a caller sees what is missing. */
-function notImplemented<Name extends string>(names: readonly Name[]): Record<Name, () => Promise<never>> {
-  return Object.fromEntries(names.map((name) => [name, () => Promise.reject(refusal(name))])) as Record<Name, () => Promise<never>>;
+function notImplemented<Name extends string>(names: readonly Name[], why?: string): Record<Name, () => Promise<never>> {
+  return Object.fromEntries(names.map((name) => [name, () => Promise.reject(refusal(name, why))])) as Record<Name, () => Promise<never>>;
 }
 
-function refusal(operation: string): OperationError {
-  return new OperationError("NOT_IMPLEMENTED", `${operation} is not implemented by the local sandbox server`, { operation });
+function refusal(operation: string, why?: string): OperationError {
+  const message = `${operation} is not implemented by the local sandbox server${why === undefined ? "" : `, ${why}`}`;
+  return new OperationError("NOT_IMPLEMENTED", message, { operation });
 }

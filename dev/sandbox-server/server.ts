@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { Duplex } from "node:stream";
+import { DeathWatch } from "./death-rule.ts";
 import { createDispatch } from "./dispatch.ts";
 import { httpHandler } from "./http-server.ts";
 import { createOperations } from "./operations.ts";
@@ -11,7 +12,9 @@ import type { Upgrade } from "./upgrade.ts";
 export async function startServer(): Promise<void> {
   const settings = readSettings(process.env);
   endOnSignals(settings);
-  const operations = createOperations(settings, process.env);
+  const deathWatch = new DeathWatch();
+  deathWatch.follow(process.stdin);
+  const operations = deathWatch.over(createOperations(settings, process.env));
   const dispatch = createDispatch(operations);
   const server = createServer(httpHandler(dispatch));
   // What nobody waits for any more (a peer that left in mid-call) must not end the container.

@@ -17,7 +17,7 @@ describe.each(isolations)("over HTTP, isolated by %s", (isolation) => {
 
   test("an unknown route and an unimplemented one are answered with a code", async () => {
     expect(await server.post("/api/no-such-thing", {})).toMatchObject({ status: 404, body: { code: "UNKNOWN_ERROR", httpStatus: 404 } });
-    expect(await server.post("/api/backup/create", {})).toMatchObject({ status: 501, body: { code: "NOT_IMPLEMENTED", httpStatus: 501 } });
+    expect(await server.post("/api/backup/restore", {})).toMatchObject({ status: 501, body: { code: "NOT_IMPLEMENTED", httpStatus: 501 } });
   });
 
   test("a body that is no JSON object is refused", async () => {

@@ -18,7 +18,7 @@ describe.each(isolations)("over RPC, isolated by %s", (isolation) => {
     const unimplemented = [
       () => api.git.checkout(),
       () => api.interpreter.createCodeContext(),
-      () => api.backup.createArchive(),
+      () => api.backup.restoreArchive(),
       () => api.watch.watch(),
       () => api.tunnels.listTunnels(),
     ];

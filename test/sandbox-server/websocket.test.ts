@@ -27,7 +27,7 @@ describe.each(isolations)("over a WebSocket, isolated by %s", (isolation) => {
     });
     expect(await connection.call("GET", "/")).not.toHaveProperty("body");
     expect(await connection.post("/api/no-such-thing", {})).toMatchObject({ status: 404, body: { code: "UNKNOWN_ERROR" } });
-    expect(await connection.post("/api/backup/create", {})).toMatchObject({ status: 501, body: { code: "NOT_IMPLEMENTED" } });
+    expect(await connection.post("/api/backup/restore", {})).toMatchObject({ status: 501, body: { code: "NOT_IMPLEMENTED" } });
     expect(await connection.post("/api/read", { path: "/workspace/none" })).toMatchObject({
       status: 404,
       body: { code: "FILE_NOT_FOUND", context: { path: "/workspace/none" }, httpStatus: 404 },
