@@ -10,16 +10,17 @@ const only = (name, from, allowed) => ({
 });
 
 const CORE =
-  "^src/controller/(attribution|backoff|compare|conclude|conclude-missing|conditions|drift|event|failure|failure-signatures|observation|orphans|outcome|plan|resync|spec-hash|wish)\\.ts$";
+  "^src/controller/(attribution|backoff|backup-due|backup-ending|backup-orphans|backup-report|compare|conclude|conclude-missing|conditions|drift|drift-backups|drift-item|event|failure|failure-signatures|farewell|observation|orphans|outcome|plan|restore|resync|retention|spec-hash|wish)\\.ts$";
 
-const SHELL = "^src/controller/(collect|dispatch|ledger-inventory|passes|reconcile|round|sweep|sweep-deps)\\.ts$";
+const SHELL =
+  "^src/controller/(cause|collect|collect-backups|dispatch|ledger-inventory|passes|reconcile|round|sweep|sweep-deps|sweeps|take-backup)\\.ts$";
 
 /** The modules that have a rule below. */
 const KNOWN = [
-  "^src/(index|workspace|workspace-record|unclaimed|spec|config|log|failure-evidence)\\.ts$",
+  "^src/(index|workspace|workspace-record|unclaimed|backup|spec|config|log|failure-evidence)\\.ts$",
   CORE,
   SHELL,
-  "^src/controller/(fleet|sandbox-fleet|inventory|instance-list|platform-pages)\\.ts$",
+  "^src/controller/(fleet|sandbox-fleet|inventory|instance-list|platform-pages|backup-bucket|r2-bucket)\\.ts$",
   "^src/(store|api|sandbox)/",
 ];
 
@@ -29,36 +30,37 @@ module.exports = {
     only("entry", "^src/index\\.ts$", [
       "^src/(config|log)\\.ts$",
       "^src/api/(app|problem)\\.ts$",
-      "^src/controller/(instance-list|sandbox-fleet|sweep)\\.ts$",
-      "^src/sandbox/(not-running|workspace-sandbox)\\.ts$",
+      "^src/controller/(instance-list|r2-bucket|sandbox-fleet|sweep)\\.ts$",
+      "^src/sandbox/(no-wake-sandbox|not-running|workspace-sandbox)\\.ts$",
       "^src/store/(controller-store|db)\\.ts$",
       "^node_modules/@cloudflare/sandbox/",
     ]),
     only("workspace-imports-nothing", "^src/workspace\\.ts$", ["^$"]),
-    only("vocabulary", "^src/(workspace-record|unclaimed)\\.ts$", ["^src/workspace\\.ts$"]),
+    only("vocabulary", "^src/(workspace-record|unclaimed|backup)\\.ts$", ["^src/(workspace|backup)\\.ts$"]),
     only("spec", "^src/spec\\.ts$", ["^src/workspace\\.ts$", "^node_modules/zod/"]),
     only("config", "^src/config\\.ts$", ["^src/unclaimed\\.ts$", "^node_modules/zod/"]),
     only("log", "^src/log\\.ts$", ["^$"]),
     only("failure-evidence", "^src/failure-evidence\\.ts$", ["^$"]),
     only("core-is-pure", CORE, [
-      "^src/(workspace|workspace-record|unclaimed|failure-evidence)\\.ts$",
+      "^src/(workspace|workspace-record|unclaimed|backup|failure-evidence)\\.ts$",
       CORE,
-      "^src/controller/(fleet|inventory)\\.ts$",
+      "^src/controller/(fleet|inventory|backup-bucket)\\.ts$",
       "^src/sandbox/protocol\\.ts$",
-      "^src/store/(due|unclaimed)\\.ts$",
+      "^src/store/(due|unclaimed|backup-sweep)\\.ts$",
       "^(node:)?crypto$",
     ]),
     only("controller-shell", SHELL, [
-      "^src/(workspace|workspace-record|unclaimed|config|log)\\.ts$",
-      "^src/controller/(?!sandbox-fleet|instance-list|platform-pages)",
+      "^src/(workspace|workspace-record|unclaimed|backup|config|log)\\.ts$",
+      "^src/controller/(?!sandbox-fleet|instance-list|platform-pages|r2-bucket)",
       "^src/store/(controller-store|due|lease|quota|unclaimed)\\.ts$",
     ]),
-    only("fleet-port", "^src/controller/fleet\\.ts$", ["^src/workspace\\.ts$", "^src/sandbox/protocol\\.ts$"]),
+    only("fleet-port", "^src/controller/fleet\\.ts$", ["^src/(workspace|backup)\\.ts$", "^src/sandbox/protocol\\.ts$"]),
     only("sandbox-fleet", "^src/controller/sandbox-fleet\\.ts$", [
-      "^src/(workspace|failure-evidence)\\.ts$",
+      "^src/(workspace|backup|failure-evidence)\\.ts$",
       "^src/sandbox/protocol\\.ts$",
-      "^src/controller/(failure|fleet|observation)\\.ts$",
+      "^src/controller/(backup-report|failure|fleet|observation)\\.ts$",
     ]),
+    only("bucket", "^src/controller/(backup-bucket|r2-bucket)\\.ts$", ["^src/workspace\\.ts$", "^src/controller/backup-bucket\\.ts$"]),
     only("inventory-port", "^src/controller/inventory\\.ts$", ["^src/workspace\\.ts$"]),
     only("instance-list", "^src/controller/(instance-list|platform-pages)\\.ts$", [
       "^src/workspace\\.ts$",
@@ -66,12 +68,12 @@ module.exports = {
       "^node_modules/(cloudflare|zod)/",
     ]),
     only("store", "^src/store/", [
-      "^src/(workspace|workspace-record|unclaimed|spec)\\.ts$",
+      "^src/(workspace|workspace-record|unclaimed|backup|spec)\\.ts$",
       "^src/store/",
       "^node_modules/(drizzle-orm|zod)/",
     ]),
     only("api", "^src/api/", [
-      "^src/(workspace|workspace-record|unclaimed|spec|config|log)\\.ts$",
+      "^src/(workspace|workspace-record|unclaimed|backup|spec|config|log)\\.ts$",
       "^src/api/",
       // What the report says and what the loop does come from the same functions.
       CORE,

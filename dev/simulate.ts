@@ -38,6 +38,9 @@ function summarise(): void {
   console.log(
     `Violations: ${report.violations}. Leaked: ${report.leakedInstanceMinutes} instance minutes. Wrongful kills: ${report.wrongfulKills}.`,
   );
+  console.log(
+    `Backups: ${report.backups}, of which ${report.lostBackups} no row tells. Removed: ${report.removedBackups}. Restores: ${report.restores}.`,
+  );
   if (report.failingSeeds.length > 0) console.log(`Failing seeds: ${report.failingSeeds.join(", ")}`);
 }
 

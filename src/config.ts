@@ -34,6 +34,20 @@ export interface PlatformAccess {
   readonly baseUrl: string | null;
 }
 
+/** How backups are taken and looked after. */
+export interface BackupSettings {
+  /** `local`: archives pass through the object by the bucket's binding; `presigned`: containers talk to R2 themselves. */
+  readonly mode: "local" | "presigned";
+  /** From the claim of a backup until it is given up. */
+  readonly timeoutMs: number;
+  /** From one sweep of the bucket to the next. */
+  readonly sweepIntervalMs: number;
+  /** Objects without a row that are younger than this are left alone. */
+  readonly orphanGraceMs: number;
+  /** The backups of a workspace are kept for so long after it is gone. */
+  readonly keepAfterDeletionMs: number;
+}
+
 export interface Config {
   readonly tokens: readonly ApiToken[];
   /** Container starts in flight at most (invariant 1). */
@@ -46,6 +60,10 @@ export interface Config {
   readonly resyncIntervalMs: number;
   /** From the object's acceptance of a start until it is verified or given up. */
   readonly startTimeoutMs: number;
+  /** From the answer of a container until it is restored and set up, or given up. */
+  readonly prepareTimeoutMs: number;
+  /** Null: none are taken, and none restored. */
+  readonly backups: BackupSettings | null;
   /** A lease not renewed for this long may be taken over. */
   readonly leaseMs: number;
   /** From the start of one look at the inventory to that of the next. */
@@ -80,6 +98,17 @@ const environmentSchema = z.object({
   POLL_INTERVAL_MS: integer(50, 60_000).default(1000),
   RESYNC_INTERVAL_SECONDS: integer(1, 86_400).default(300),
   START_TIMEOUT_SECONDS: integer(1, 900).default(120),
+  PREPARE_TIMEOUT_SECONDS: integer(1, 7200).default(900),
+  BACKUP_MODE: z.enum(["local", "presigned"]).optional(),
+  BACKUP_TIMEOUT_SECONDS: integer(1, 7200).default(600),
+  BACKUP_SWEEP_INTERVAL_SECONDS: integer(1, 86_400).default(3600),
+  BACKUP_ORPHAN_GRACE_SECONDS: integer(0, 30 * 86_400).default(86_400),
+  DELETED_BACKUP_RETENTION_SECONDS: integer(0, 10 * 366 * 86_400).default(30 * 86_400),
+  BACKUP_BUCKET: z.unknown().optional(),
+  BACKUP_BUCKET_NAME: z.string().min(1).optional(),
+  R2_ACCESS_KEY_ID: z.string().min(1).optional(),
+  R2_SECRET_ACCESS_KEY: z.string().min(1).optional(),
+  CLOUDFLARE_R2_ACCOUNT_ID: z.string().min(1).optional(),
   LEASE_SECONDS: integer(2, 600).default(30),
   SWEEP_INTERVAL_SECONDS: integer(1, 3600).default(30),
   ORPHAN_GRACE_SECONDS: integer(0, 86_400).default(120),
@@ -115,6 +144,8 @@ export function parseConfig(environment: object): Config {
     pollIntervalMs: values.POLL_INTERVAL_MS,
     resyncIntervalMs: values.RESYNC_INTERVAL_SECONDS * 1000,
     startTimeoutMs: values.START_TIMEOUT_SECONDS * 1000,
+    prepareTimeoutMs: values.PREPARE_TIMEOUT_SECONDS * 1000,
+    backups: toBackups(values),
     leaseMs: values.LEASE_SECONDS * 1000,
     sweepIntervalMs: values.SWEEP_INTERVAL_SECONDS * 1000,
     orphanGraceMs: values.ORPHAN_GRACE_SECONDS * 1000,
@@ -136,10 +167,37 @@ export function runningLimitsOf({ quotas }: Pick<Config, "quotas">): Readonly<Re
   return Object.fromEntries(Object.entries(quotas).map(([namespace, { maxRunning }]) => [namespace, maxRunning]));
 }
 
+/** All that is missing, in one message. */
+function toBackups(values: z.infer<typeof environmentSchema>): BackupSettings | null {
+  const { BACKUP_MODE: mode } = values;
+  if (mode === undefined) return null;
+  const missing = [
+    typeof values.BACKUP_BUCKET === "object" && values.BACKUP_BUCKET !== null ? null : "BACKUP_BUCKET (an R2 binding)",
+    ...(mode === "local" ? [] : PRESIGNED_SETTINGS.map((name) => (values[name] === undefined ? name : null))),
+    mode === "local" || (values.CLOUDFLARE_R2_ACCOUNT_ID ?? values.CLOUDFLARE_ACCOUNT_ID) !== undefined
+      ? null
+      : "CLOUDFLARE_R2_ACCOUNT_ID or CLOUDFLARE_ACCOUNT_ID",
+  ].filter((name) => name !== null);
+  if (missing.length > 0) {
+    throw new ConfigError(`The environment is not usable: BACKUP_MODE is ${mode}, and these are missing: ${missing.join(", ")}`);
+  }
+  return {
+    mode,
+    timeoutMs: values.BACKUP_TIMEOUT_SECONDS * 1000,
+    sweepIntervalMs: values.BACKUP_SWEEP_INTERVAL_SECONDS * 1000,
+    orphanGraceMs: Math.max(values.BACKUP_ORPHAN_GRACE_SECONDS, 2 * values.BACKUP_TIMEOUT_SECONDS) * 1000,
+    keepAfterDeletionMs: values.DELETED_BACKUP_RETENTION_SECONDS * 1000,
+  };
+}
+
+/** What the SDK signs its URLs with, beside the account. */
+const PRESIGNED_SETTINGS = ["BACKUP_BUCKET_NAME", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY"] as const;
+
 /** Half a pair of credentials is a mistake, not a wish to do without. */
 function toPlatform(values: z.infer<typeof environmentSchema>): PlatformAccess | null {
   const { CLOUDFLARE_ACCOUNT_ID: accountId, CLOUDFLARE_API_TOKEN: apiToken } = values;
-  if (accountId === undefined && apiToken === undefined) return null;
+  // The account alone may be there for the backups' sake.
+  if (apiToken === undefined && (accountId === undefined || values.BACKUP_MODE === "presigned")) return null;
   if (accountId === undefined || apiToken === undefined) {
     throw new ConfigError("The environment is not usable: CLOUDFLARE_ACCOUNT_ID and CLOUDFLARE_API_TOKEN go together, and one is missing");
   }

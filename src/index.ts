@@ -3,6 +3,7 @@ import { createApi } from "./api/app.ts";
 import { Problem, toProblemResponse } from "./api/problem.ts";
 import { ConfigError, type PlatformAccess, parseConfig } from "./config.ts";
 import { createInstanceList } from "./controller/instance-list.ts";
+import { openR2Bucket } from "./controller/r2-bucket.ts";
 import { createSandboxFleet } from "./controller/sandbox-fleet.ts";
 import { sweep } from "./controller/sweep.ts";
 import { log } from "./log.ts";
@@ -11,6 +12,7 @@ import { openDatabase } from "./store/db.ts";
 
 export { ContainerProxy } from "@cloudflare/sandbox";
 export { isWorkspaceNotRunning } from "./sandbox/not-running.ts";
+export { NoWakeSandbox } from "./sandbox/no-wake-sandbox.ts";
 export { WorkspaceSandbox } from "./sandbox/workspace-sandbox.ts";
 
 const MISCONFIGURED = new Problem("NOT_READY", "A setting of the service is not usable; its log says which.");
@@ -64,6 +66,7 @@ function compose(env: Env) {
       now,
       fleet: createSandboxFleet(env.SANDBOX, now),
       inventory: config.platform && openInventory(config.platform),
+      bucket: config.backups && openR2Bucket(env.BACKUP_BUCKET),
       sleep,
       chance: () => Math.random(),
       newId,

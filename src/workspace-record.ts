@@ -1,5 +1,6 @@
 /** What the controller remembers of a workspace, and what a pass leaves behind. Types only. */
-import type { Instance, Instant, Observation, Reason, WorkspaceName, WorkspaceSpec, WorkspaceStatus } from "./workspace.ts";
+import type { BackupEnding, BackupMemory } from "./backup.ts";
+import type { BackupPolicy, Instance, Instant, Observation, Reason, WorkspaceName, WorkspaceSpec, WorkspaceStatus } from "./workspace.ts";
 
 /** A place in the start lane: the permission for one start, until its deadline. */
 export interface LaneHold {
@@ -25,6 +26,16 @@ export interface WorkspaceRecord extends WorkspaceName {
   readonly generation: number;
   readonly resourceVersion: number;
   readonly deletionTime: Instant | null;
+  /** As asked for with the deletion. */
+  readonly finalBackup: BackupPolicy;
+  /** The deletion waits no longer for its final backup; null while it is not being deleted. */
+  readonly finalBackupDeadlineTime: Instant | null;
+  /** Null where this installation takes no backups. */
+  readonly backups: BackupMemory | null;
+  /** It has good backups, and this installation takes and restores none: without them it would begin with nothing. */
+  readonly unrestorable: boolean;
+  /** The good backup that `spec.source` stood for when it was first restored; null before, and once the source is another. */
+  readonly sourceBackupId: string | null;
   /** Null where the stored spec no longer parses. */
   readonly spec: WorkspaceSpec | null;
   readonly status: WorkspaceStatus;
@@ -80,6 +91,8 @@ export interface Conclusion extends Pick<
   readonly brake: { readonly retryAfterMs: number | null; readonly reason: Reason; readonly message: string } | null;
   /** What a reader of the workspace's history should know about this pass; null where nothing changed. */
   readonly event: WorkspaceEvent | null;
+  /** How the active backup ended in this pass; null where it did not. */
+  readonly backup: BackupEnding | null;
 }
 
 export type EventType = "Normal" | "Warning";

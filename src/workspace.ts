@@ -12,18 +12,49 @@ export type OperatingMode = "Running" | "Suspended";
 /** What the user wishes. Replaced whole by a PUT; the controller never writes it. */
 export interface WorkspaceSpec {
   readonly operatingMode: OperatingMode;
-  /** Absolute path of the working directory; it exists before the workspace is Ready. */
+  /** Absolute path of the working directory; it exists before the workspace is Ready, and it is what backups hold. */
   readonly directory: string;
+  /** What the first start restores: a backup by its id, or the newest good one of a workspace in the same namespace. Null: nothing. */
+  readonly source: { readonly backup: string } | { readonly workspace: string } | null;
   /** Environment of the container. Values may be secrets: never in logs, messages or errors. */
   readonly env: Readonly<Record<string, string>>;
+  /** Run one after the other in the working directory, after the restore and once for each container. */
+  readonly setup: readonly string[];
   /** Null: never suspended for idleness. */
   readonly idle: { readonly timeoutSeconds: number } | null;
   /** How long one container may run before it is replaced by a fresh one; null: no limit. */
   readonly maxLifetimeSeconds: number | null;
   /** RFC 3339; the workspace is deleted then. Null: never. */
   readonly expireTime: string | null;
+  /** Null: none is taken unless a client asks. */
+  readonly backup: BackupSpec | null;
+  readonly deletion: DeletionSpec;
   /** The operator's hold: nothing but deletion is done for the workspace while true. */
   readonly paused: boolean;
+}
+
+/** What is done where the end of a container would lose files. `Require`: not without a backup; `BestEffort`: one try. */
+export type BackupPolicy = "Require" | "BestEffort" | "Skip";
+
+export interface BackupSpec {
+  /** Null: no schedule. */
+  readonly everySeconds: number | null;
+  /** Before a container is stopped or replaced on the controller's own account. */
+  readonly onSuspend: BackupPolicy;
+  /** Patterns as mksquashfs takes them, relative to the directory. */
+  readonly excludes: readonly string[];
+  /** A good backup is removed once neither of the two keeps it. */
+  readonly retention: {
+    readonly keepLast: number;
+    /** Null: only `keepLast` keeps. */
+    readonly keepForSeconds: number | null;
+  };
+}
+
+export interface DeletionSpec {
+  readonly finalBackup: BackupPolicy;
+  /** The deletion goes on after it, with or without the backup. */
+  readonly deadlineSeconds: number;
 }
 
 export interface WorkspaceName {
@@ -31,7 +62,7 @@ export interface WorkspaceName {
   readonly name: string;
 }
 
-export type ConditionType = "Ready" | "Reconciling" | "Stalled" | "Suspended";
+export type ConditionType = "Ready" | "Reconciling" | "Stalled" | "Suspended" | "BackupCurrent";
 export type ConditionStatus = "True" | "False" | "Unknown";
 
 /** Machine-readable cause of a condition; part of the API. */
@@ -40,8 +71,13 @@ export type Reason =
   | "Pending"
   | "Queued"
   | "Starting"
+  | "Restoring"
+  | "SettingUp"
   | "StartFailed"
   | "StartTimeout"
+  | "RestoreFailed"
+  | "SetupFailed"
+  | "SourceNotFound"
   | "CapacityUnavailable"
   | "RateLimited"
   | "QuotaExceeded"
@@ -49,6 +85,7 @@ export type Reason =
   | "CrashLoopBackOff"
   | "SpecChanged"
   | "Suspending"
+  | "BackingUp"
   | "SuspendedByUser"
   | "IdleTimeout"
   | "LifetimeExceeded"
@@ -57,6 +94,11 @@ export type Reason =
   | "Unreachable"
   | "InvalidSpec"
   | "Misconfigured"
+  | "BackupCompleted"
+  | "BackupFailed"
+  | "BackupOverdue"
+  | "BackupLost"
+  | "NeverBackedUp"
   | "Settled"
   | "WishedRunning"
   | "Retryable";
@@ -71,7 +113,17 @@ export interface Condition {
 }
 
 /** A printed summary of the conditions; nothing decides on it. */
-export type Phase = "Pending" | "Queued" | "Starting" | "Ready" | "Suspending" | "Suspended" | "Stalled" | "Terminating" | "Unknown";
+export type Phase =
+  | "Pending"
+  | "Queued"
+  | "Starting"
+  | "Restoring"
+  | "Ready"
+  | "Suspending"
+  | "Suspended"
+  | "Stalled"
+  | "Terminating"
+  | "Unknown";
 
 /** The controller's last conclusion about a workspace. */
 export interface WorkspaceStatus {
@@ -98,6 +150,8 @@ export interface Workspace extends WorkspaceName {
   readonly incarnation: number;
   readonly failures: number;
   readonly nextRetryTime: Instant | null;
+  /** The newest good one, as the table of backups has it now. */
+  readonly lastBackup: { readonly id: string; readonly time: Instant } | null;
 }
 
 /** What a failure is and so what follows from it. */
@@ -134,10 +188,11 @@ export interface Exit {
  *
  * - `Absent`: nothing was ever admitted under this incarnation.
  * - `Stopped`: admitted once, runs no container.
- * - `Starting`: a start operation is under way.
+ * - `Starting`: a start operation is under way that may still start its container.
+ * - `Preparing`: its container runs, and is being restored or set up: it can start no other.
  * - `Failed`: the last start operation ended without a verified container, and none runs.
  * - `Unverified`: a container runs that no finished start operation vouches for.
- * - `Running`: a container runs and its start was verified.
+ * - `Running`: a container runs and its start was verified, its restore and its setup included.
  * - `Destroying`: the incarnation is over for good, yet a container still runs.
  * - `Destroyed`: the incarnation is over for good and no container runs.
  */
@@ -145,15 +200,18 @@ export type Observation =
   | { readonly kind: "Absent" }
   | { readonly kind: "Stopped"; readonly startId: string | null; readonly exit: Exit | null }
   | { readonly kind: "Starting"; readonly startId: string }
+  | { readonly kind: "Preparing"; readonly startId: string; readonly step: "Restore" | "Setup" }
   | { readonly kind: "Failed"; readonly startId: string; readonly specHash: string; readonly failure: Failure }
   | { readonly kind: "Unverified" }
   | {
       readonly kind: "Running";
       readonly startId: string;
       readonly specHash: string;
+      /** What its start prepared, which the spec may have left since. Absent where an older version started it. */
+      readonly directory?: string;
       /** Of the container. */
       readonly startedTime: Instant;
-      /** Of the last traffic that was a user's; never before `startedTime`. */
+      /** Of the last traffic that was a user's; never before it was verified. */
       readonly activityTime: Instant;
     }
   | { readonly kind: "Destroying" }

@@ -1,6 +1,8 @@
 import type { Sandbox } from "@cloudflare/sandbox";
+import type { NoWakeSandbox } from "../../src/index.ts";
 
-/** The product's bindings, and the namespace of the class that has no gate. */
+/** The product's bindings, and the namespaces of the classes that no controller looks after. */
 export interface DevEnv extends Env {
   readonly UNGATED: DurableObjectNamespace<Sandbox>;
+  readonly STANDALONE: DurableObjectNamespace<NoWakeSandbox<DevEnv>>;
 }

@@ -11,7 +11,7 @@ import { toFieldErrors } from "./pointer.ts";
 import { Problem } from "./problem.ts";
 import { checkQuota, limitsOfCreation } from "./quota.ts";
 import { untilWritten } from "./retrying.ts";
-import { checkExpiry, invalidSpec } from "./wish.ts";
+import { checkBackups, checkExpiry, invalidSpec } from "./wish.ts";
 
 /** Throws INVALID_SPEC with every mistake and its place. */
 export function parseAdoption(body: unknown): AdoptBody {
@@ -27,6 +27,7 @@ export async function adopt(deps: ApiDeps, doId: string, adoption: AdoptBody, ac
   return await untilWritten(async () => {
     const [uid, now] = [deps.newUid(), deps.now()];
     checkExpiry(spec, null, now);
+    checkBackups(deps.config, spec, null);
     const instance = await readAdoptable(deps, doId);
     const sandboxId = findName(deps, instance, adoption.sandboxId ?? null);
     if ((await getWorkspace(deps.db, { namespace, name })) !== null) {

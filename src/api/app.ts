@@ -5,6 +5,7 @@ import { type Hook, OpenAPIHono } from "@hono/zod-openapi";
 import { createMiddleware } from "hono/factory";
 import { methodNotAllowed } from "hono/method-not-allowed";
 import { type Authenticate, createAuthenticator } from "./auth.ts";
+import { registerBackups } from "./backups.ts";
 import type { Api, ApiDeps, ApiEnv } from "./context.ts";
 import { registerController } from "./controller.ts";
 import { registerDrift } from "./drift.ts";
@@ -25,6 +26,7 @@ export function createApi(deps: ApiDeps): Api {
   registerHealth(app, deps);
   registerWorkspaces(app, deps);
   registerEvents(app, deps);
+  registerBackups(app, deps);
   registerDrift(app, deps);
   registerInstances(app, deps);
   registerController(app, deps);

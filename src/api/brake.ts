@@ -20,15 +20,19 @@ export const brakeSchema = z
 /** So many intervals without a sweep, and what the last one saw is no longer to be relied on. */
 const FRESH_INTERVALS = 3;
 
-/** Why orphans are kept: as the last sweep found it, unless an operator has decided otherwise since. */
-export function brakeReason(inventory: InventoryRecord, settings: ControllerSettings, now: Instant): InventoryRecord["brake"] {
-  const { brake } = inventory;
+/** Why orphans are kept: as the last sweep found it, unless an operator has decided otherwise since. `sweep` null: there was none. */
+export function brakeReason(
+  sweep: Pick<InventoryRecord, "brake"> | null,
+  settings: ControllerSettings,
+  now: Instant,
+): InventoryRecord["brake"] {
+  const brake = sweep?.brake ?? null;
   if (brake === "TooManyOrphans" && isReleased(settings, now)) return null;
   return brake === "EmptyDesired" && settings.allowEmpty ? null : brake;
 }
 
 export function toBrake(inventory: InventoryRecord | null, settings: ControllerSettings, now: Instant): z.infer<typeof brakeSchema> {
-  const reason = inventory === null ? null : brakeReason(inventory, settings, now);
+  const reason = brakeReason(inventory, settings, now);
   return {
     engaged: reason !== null,
     reason,

@@ -50,7 +50,7 @@ function collectionAllowed(inventory: InventoryRecord | null, settings: Controll
   if (settings.paused) return PAUSED;
   if (mode === "Off") return { status: "False", reason: "Off", message: "Nothing is listed, and no orphan is destroyed." };
   if (mode === "Report") return { status: "False", reason: "ReportOnly", message: "Orphans are reported and not destroyed." };
-  const reason = inventory === null ? null : brakeReason(inventory, settings, now);
+  const reason = brakeReason(inventory, settings, now);
   if (inventory === null || reason === null) return { status: "True", reason: "Enforcing", message: "" };
   const because = reason === "EmptyDesired" ? "and not one workspace is wished" : `more than the ${inventory.limit} of one sweep`;
   return { status: "False", reason, message: `${inventory.eligible} orphans are to be destroyed, ${because}.` };

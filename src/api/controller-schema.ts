@@ -26,6 +26,7 @@ export const settingsSchema = z.strictObject({
   brake: serverOwned,
   startBrake: serverOwned,
   conditions: serverOwned,
+  backups: serverOwned,
 });
 
 export const controllerSchema = z
@@ -61,6 +62,25 @@ export const controllerSchema = z
       reason: z.string().nullable(),
       message: z.string().nullable(),
     }),
+    backups: z
+      .object({
+        mode: z.enum(["local", "presigned"]),
+        lastSweep: z
+          .object({
+            time: instant,
+            completeTime: instant.nullable(),
+            outcome: z.enum(["Complete", "Failed"]),
+            message: z.string(),
+            stored: z.int().meta({ description: "Backups with objects in the bucket." }),
+            eligible: z.int().meta({ description: "Objects of no record past every other guard." }),
+            limit: z.int().meta({ description: "How many of them one sweep may remove." }),
+            brake: z.enum(["TooManyOrphans", "EmptyDesired"]).nullable(),
+          })
+          .nullable()
+          .meta({ description: "Of the bucket; null before the first." }),
+      })
+      .nullable()
+      .meta({ description: "Null where this installation takes none." }),
     conditions: z.array(
       z.object({
         type: z.enum(["StartsAllowed", "InventoryTrusted", "GarbageCollectionAllowed"]),

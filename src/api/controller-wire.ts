@@ -28,6 +28,7 @@ export function toControllerBody(view: ControllerView, config: Config, now: Inst
     lastSweep: toLastSweep(view),
     brake: toBrake(inventory, settings, now),
     startBrake: toStartBrake(view, now),
+    backups: config.backups && { mode: config.backups.mode, lastSweep: toLastBackupSweep(view) },
     conditions: [...controllerConditions(view, config, now)],
   };
 }
@@ -45,6 +46,13 @@ function toLastSweep({ state }: ControllerView): ControllerBody["lastSweep"] {
   if (state === null || state.inventory === null) return null;
   const { time, completeTime, outcome, message, running, eligible, limit } = state.inventory;
   return { time: toTimestamp(time), completeTime: toOptionalTimestamp(completeTime), outcome, message, running, eligible, limit };
+}
+
+function toLastBackupSweep({ state }: ControllerView): NonNullable<ControllerBody["backups"]>["lastSweep"] {
+  const sweep = state?.backupSweep ?? null;
+  if (sweep === null) return null;
+  const { time, completeTime, outcome, message, stored, eligible, limit, brake } = sweep;
+  return { time: toTimestamp(time), completeTime: toOptionalTimestamp(completeTime), outcome, message, stored, eligible, limit, brake };
 }
 
 function toStartBrake({ state }: ControllerView, now: Instant): ControllerBody["startBrake"] {

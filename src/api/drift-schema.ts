@@ -1,6 +1,6 @@
 /** The drift report as JSON. */
 import { createRoute, z } from "@hono/zod-openapi";
-import { DRIFT_TYPES } from "../controller/drift.ts";
+import { DRIFT_TYPES } from "../controller/drift-item.ts";
 import { brakeSchema } from "./brake.ts";
 import { json, problem, security } from "./route-parts.ts";
 import { instant, nameText, pageQuery } from "./schema.ts";
@@ -12,6 +12,10 @@ const driftItemSchema = z
     type: z.enum(DRIFT_TYPES),
     workspace: workspaceName.optional().meta({ description: "Whose it is, where that is known." }),
     instance: z.object({ doId: z.string(), sandboxId: z.string().nullable() }).optional(),
+    backup: z
+      .object({ id: z.string().nullable().meta({ description: "Null where no record knows it." }), objectId: z.string() })
+      .optional()
+      .meta({ description: "Which archive in the bucket, or missing from it." }),
     differences: z
       .array(
         z.object({
@@ -25,7 +29,7 @@ const driftItemSchema = z
     timesSeen: z.int().meta({ description: "By passes or sweeps that wrote down what they saw." }),
     ageSeconds: z.int(),
     plannedAction: z
-      .enum(["Start", "Stop", "Suspend", "Destroy", "Replace", "Delete", "Observe", "None"])
+      .enum(["Start", "Stop", "Suspend", "Destroy", "Replace", "Delete", "Observe", "Backup", "Remove", "None"])
       .meta({ description: "None: nothing will be done until somebody acts." }),
     blockedBy: z.string().optional().meta({ description: "Why it is not done now; absent: it is about to be." }),
     reason: z.string(),
@@ -63,7 +67,10 @@ export const driftRoute = createRoute({
   security,
   request: { query: driftQuery },
   responses: {
-    200: json(driftSchema, "Unclaimed instances first, oldest first; then workspaces by namespace, name and type"),
+    200: json(
+      driftSchema,
+      "Unclaimed instances first, oldest first; then workspaces by namespace, name and type; then backups, oldest first",
+    ),
     default: problem(),
   },
 });

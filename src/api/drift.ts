@@ -1,7 +1,9 @@
 /** The drift report. What differs, and what follows, is decided by the controller's own pure functions over what the store remembers. */
 import { z } from "@hono/zod-openapi";
 import { quotaOf } from "../config.ts";
-import { type DriftContext, type DriftItem, driftOf, driftOfUnclaimed } from "../controller/drift.ts";
+import { driftOf, driftOfUnclaimed } from "../controller/drift.ts";
+import { driftOfLostBackup, driftOfUnclaimedBackup } from "../controller/drift-backups.ts";
+import type { DriftContext, DriftItem } from "../controller/drift-item.ts";
 import { type DriftView, readDriftView } from "../store/drift-reading.ts";
 import type { InventoryRecord } from "../unclaimed.ts";
 import type { Instant } from "../workspace.ts";
@@ -39,7 +41,7 @@ async function readDrift(deps: ApiDeps, principal: Principal, { type, namespace,
   const paging = await readPaging(options, ["drift", type ?? null, namespace ?? null], placeSchema);
   const namespaces = namespace === undefined ? principal.namespaces : [namespace];
   const now = deps.now();
-  const view = await readDriftView(deps.db, { namespaces, now, partSize: PART_SIZE });
+  const view = await readDriftView(deps.db, { namespaces, now, partSize: PART_SIZE, backups: deps.config.backups !== null });
   const inventory = view.controller.state?.inventory ?? null;
   if (inventory === null) throw new Problem("NOT_READY", "No inventory sweep has ended yet.", { retryAfterSeconds: RETRY_AFTER_SECONDS });
   const context = toContext(deps, view, inventory, now);
@@ -69,19 +71,22 @@ function toContext({ config }: ApiDeps, { controller }: DriftView, inventory: In
     settings,
     brakeUntilTime: startBrakeOf(state, now)?.untilTime ?? null,
     gcBrake: brakeReason(inventory, settings, now),
+    backupGraceMs: config.backups?.orphanGraceMs ?? 0,
+    backupBrake: brakeReason(state?.backupSweep ?? null, settings, now),
     isComplete: inventory.outcome !== "Failed" && !isStale(inventory, config, now),
   };
 }
 
-/** Unclaimed instances by the time they were first seen, then workspaces. */
-function toPlaced({ config }: ApiDeps, { records, unclaimed, running }: DriftView, context: DriftContext): readonly Placed[] {
+/** Unclaimed instances by the time they were first seen, then workspaces, then backups by that time. */
+function toPlaced({ config }: ApiDeps, view: DriftView, context: DriftContext): readonly Placed[] {
+  const { records, unclaimed, unclaimedBackups, lostBackups, running } = view;
   const isFull = ({ namespace, instance }: WorkspaceRecord) => {
     const { maxRunning } = quotaOf(config.quotas, namespace);
     return maxRunning !== null && (running.get(namespace) ?? 0) - (instance?.running ? 1 : 0) >= maxRunning;
   };
   const ofInstances = unclaimed.flatMap((instance) =>
     driftOfUnclaimed(instance, context).map((item): Placed => {
-      return { place: ["0", String(item.firstSeenTime).padStart(15, "0"), instance.doId, item.type], item };
+      return { place: ["0", sortable(item.firstSeenTime), instance.doId, item.type], item };
     }),
   );
   const ofWorkspaces = records.flatMap((record) =>
@@ -89,7 +94,19 @@ function toPlaced({ config }: ApiDeps, { records, unclaimed, running }: DriftVie
       return { place: ["1", record.namespace, record.name, item.type], item };
     }),
   );
-  return [...ofInstances, ...ofWorkspaces].toSorted((a, b) => (isAfter(a.place, b.place) ? 1 : -1));
+  const backups = [
+    ...unclaimedBackups.flatMap((backup) => driftOfUnclaimedBackup(backup, context)),
+    ...lostBackups.flatMap(driftOfLostBackup),
+  ];
+  const ofBackups = backups.map((item): Placed => {
+    return { place: ["2", sortable(item.firstSeenTime), item.backup?.objectId ?? "", item.type], item };
+  });
+  return [...ofInstances, ...ofWorkspaces, ...ofBackups].toSorted((a, b) => (isAfter(a.place, b.place) ? 1 : -1));
+}
+
+/** As text in the order of time. */
+function sortable(time: Instant): string {
+  return String(time).padStart(15, "0");
 }
 
 function isAfter(place: Place, other: Place): boolean {
@@ -104,11 +121,12 @@ function count(found: readonly Placed[]): DriftBody["summary"] {
 }
 
 function toItemBody(item: DriftItem, now: Instant): DriftItemBody {
-  const { type, workspace, instance, differences, firstSeenTime, timesSeen, plannedAction, blockedBy, reason, message } = item;
+  const { type, workspace, instance, backup, differences, firstSeenTime, timesSeen, plannedAction, blockedBy, reason, message } = item;
   return {
     type,
     ...(workspace !== null && { workspace }),
     ...(instance !== null && { instance }),
+    ...(backup !== null && { backup }),
     ...(differences.length > 0 && { differences: [...differences] }),
     firstSeenTime: toTimestamp(firstSeenTime),
     timesSeen,

@@ -55,6 +55,7 @@ export const deleteRoute = createRoute({
   path: WORKSPACE,
   operationId: "deleteWorkspace",
   summary: "Ask for a workspace to be deleted, in any phase and as often as you like",
+  description: "A final backup is waited for until spec.deletion.deadlineSeconds have passed; then the deletion goes on without it.",
   tags,
   security,
   parameters: [ifMatch],

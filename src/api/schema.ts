@@ -1,9 +1,8 @@
 /** The wire shapes: what the API accepts and what it answers. The OpenAPI document is made from these same schemas. */
 import { z } from "@hono/zod-openapi";
-import { workspaceSpecSchema } from "../spec.ts";
+import { BACKUP_POLICIES, NAME_PATTERN, workspaceSpecSchema } from "../spec.ts";
 import { annotationsSchema, labelsSchema } from "./metadata.ts";
 
-export const NAME_PATTERN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 export const MAX_WAIT_SECONDS = 25;
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 500;
@@ -18,7 +17,7 @@ export const noQuery = z.strictObject({});
 
 export const getQuery = z
   .strictObject({
-    waitFor: z.enum(["Ready", "Reconciling", "Stalled", "Suspended"]).optional().meta({
+    waitFor: z.enum(["Ready", "Reconciling", "Stalled", "Suspended", "BackupCurrent"]).optional().meta({
       description: "Answer when this condition is True for the current generation.",
     }),
     timeoutSeconds: integerText(0, MAX_WAIT_SECONDS)
@@ -32,6 +31,14 @@ export const getQuery = z
 
 export const deleteQuery = z.strictObject({
   allowMissing: z.enum(["true", "false"]).optional().meta({ description: "true: 204 instead of 404 where there is no such workspace." }),
+  finalBackup: z
+    .enum(BACKUP_POLICIES)
+    .optional()
+    .meta({
+      description:
+        "Whether the deletion waits for a last backup; by default spec.deletion.finalBackup. Of a workspace that is being deleted already it " +
+        "can be weakened, and not strengthened.",
+    }),
 });
 
 /** Of every list. */
@@ -77,7 +84,7 @@ export const instant = z.iso.datetime().meta({ example: "2026-11-30T12:00:00.000
 
 const conditionSchema = z
   .object({
-    type: z.string().meta({ example: "Ready" }),
+    type: z.string().meta({ description: "Ready, Reconciling, Stalled, Suspended or BackupCurrent.", example: "Ready" }),
     status: z.enum(["True", "False", "Unknown"]),
     reason: z.string().meta({ description: "CamelCase; part of the API.", example: "ContainerHealthy" }),
     message: z.string(),
@@ -110,6 +117,7 @@ export const workspaceSchema = z
       incarnation: z.int(),
       failures: z.int(),
       nextRetryTime: instant.nullable(),
+      lastBackup: z.object({ id: z.string(), time: instant }).nullable().meta({ description: "The newest good one of this workspace." }),
       conditions: z.array(conditionSchema),
     }),
   })

@@ -4,7 +4,7 @@ import { toEtag } from "./precondition.ts";
 import type { WorkspaceBody } from "./schema.ts";
 
 export function toWorkspaceBody(workspace: Workspace): WorkspaceBody {
-  const { status } = workspace;
+  const { status, lastBackup } = workspace;
   return {
     metadata: {
       namespace: workspace.namespace,
@@ -27,6 +27,7 @@ export function toWorkspaceBody(workspace: Workspace): WorkspaceBody {
       incarnation: workspace.incarnation,
       failures: workspace.failures,
       nextRetryTime: toOptionalTimestamp(workspace.nextRetryTime),
+      lastBackup: lastBackup && { id: lastBackup.id, time: toTimestamp(lastBackup.time) },
       conditions: status.conditions.map((condition) => ({
         type: condition.type,
         status: condition.status,

@@ -1,5 +1,6 @@
 /** What a PUT wishes, and how it differs from what was wished before. */
-import { parseStoredSpec } from "../spec.ts";
+import type { Config } from "../config.ts";
+import { parseStoredSpec, workspaceSpecSchema } from "../spec.ts";
 import type { Instant, Workspace, WorkspaceName, WorkspaceSpec } from "../workspace.ts";
 import { canonicalJson } from "./canonical.ts";
 import { toFieldErrors } from "./pointer.ts";
@@ -29,6 +30,27 @@ export function checkExpiry({ expireTime }: WorkspaceSpec, before: WorkspaceSpec
   throw invalidSpec([{ pointer: "/spec/expireTime", detail: "must lie in the future" }]);
 }
 
+/** Throws INVALID_SPEC for what an installation without backups can never fulfil, unless it was wished before. */
+export function checkBackups({ backups }: Pick<Config, "backups">, spec: WorkspaceSpec, before: WorkspaceSpec | null): void {
+  if (backups !== null) return;
+  const wishes = backupWishes(spec);
+  const known = before === null ? {} : backupWishes(before);
+  const errors = Object.entries(wishes)
+    .filter(([pointer, wish]) => wish !== null && canonicalJson(wish) !== canonicalJson(known[pointer]))
+    .map(([pointer]) => ({ pointer, detail: "this installation takes no backups (BACKUP_MODE)" }));
+  if (errors.length > 0) throw invalidSpec(errors);
+}
+
+/** What cannot be without backups, by its place; null: not wished. */
+function backupWishes({ source, backup, deletion }: WorkspaceSpec): Readonly<Record<string, unknown>> {
+  return {
+    "/spec/source": source,
+    "/spec/backup/everySeconds": backup?.everySeconds ?? null,
+    "/spec/backup/onSuspend": backup?.onSuspend === "Require" ? "Require" : null,
+    "/spec/deletion/finalBackup": deletion.finalBackup === "Require" ? "Require" : null,
+  };
+}
+
 export interface SpecChange {
   /** Null where the stored one no longer parses. */
   readonly before: WorkspaceSpec | null;
@@ -44,6 +66,11 @@ export function compareSpecs(stored: unknown, spec: WorkspaceSpec): SpecChange {
     (field) => canonicalJson(before[field]) !== canonicalJson(spec[field]),
   );
   return { before, fields };
+}
+
+/** For what must be said of any workspace: the defaults, where the stored spec no longer parses. */
+export function readSpec({ spec }: Workspace): WorkspaceSpec {
+  return parseStoredSpec(spec) ?? workspaceSpecSchema.parse({});
 }
 
 export function hasSameMetadata(current: Workspace, { labels, annotations }: Wish): boolean {

@@ -42,9 +42,10 @@ export function registerWorkspaces(app: Api, deps: ApiDeps): void {
   openapi(deleteRoute, async (c) => {
     const path = c.req.valid("param");
     authorise(c.var.principal, "write", path.namespace);
-    const workspace = await deleteWorkspace(deps, path, askedBy(c));
+    const { allowMissing, finalBackup = null } = c.req.valid("query");
+    const workspace = await deleteWorkspace(deps, path, finalBackup, askedBy(c));
     if (workspace !== null) return c.json(toWorkspaceBody(workspace), 202, tagged(workspace));
-    if (c.req.valid("query").allowMissing === "true") return c.body(null, 204);
+    if (allowMissing === "true") return c.body(null, 204);
     throw new Problem("NOT_FOUND", "There is no such workspace.");
   });
 

@@ -43,6 +43,7 @@ export function toObservedState(observed: Observation): ObservedState | null {
     case "Absent":
     case "Stopped":
     case "Starting":
+    case "Preparing":
     case "Failed":
     case "Unverified":
     case "Destroying":
@@ -56,6 +57,7 @@ export function mayRun(kind: Observation["kind"]): boolean {
   switch (kind) {
     case "Running":
     case "Starting":
+    case "Preparing":
     case "Unverified":
     case "Destroying":
     case "Unknown":

@@ -2,12 +2,16 @@
 import type { Exit, Failure, Instant, Observation, Reason, WorkspaceSpec } from "../workspace.ts";
 import type { WorkspaceRecord } from "../workspace-record.ts";
 import { FORGIVE_AFTER_MS, backoffMs } from "./backoff.ts";
+import { isUnderWay } from "./backup-due.ts";
 import { type Outcome, lastReason, superseded } from "./outcome.ts";
 import { type Action, type CountableFailure, failureToCount, isStalled } from "./plan.ts";
+import { restoreOf } from "./restore.ts";
 import { isSameSpec, specHash } from "./spec-hash.ts";
 
 /** So many crashes one after the other are a loop. */
 const CRASH_LOOP_FAILURES = 3;
+/** What could not be prepared so many times in a row is not tried, and paid for, again. */
+const PREPARATION_TRIES = 5;
 
 export function concludeMissing(
   record: WorkspaceRecord,
@@ -20,10 +24,13 @@ export function concludeMissing(
   const countable = failureToCount(record, observed);
   if (countable !== null) return failed(record, spec, countable, observed, now, chance);
   if (isStalled(record)) return stillStalled(record);
+  if (observed.kind === "Preparing") return preparing(observed.step, now);
   if (action.kind === "Start") return starting(observed, now);
+  const restore = restoreOf(record, spec);
+  if (restore.kind === "Missing" && !isUnderWay(record.backups)) return withoutSource(record, restore.message, now);
   if (action.kind === "Enqueue") return enqueued(record, observed, now);
   if (record.queuedTime !== null) return stillQueued(record, record.queuedTime);
-  return stillWaiting(record, now);
+  return stillWaiting(record, observed, now);
 }
 
 function failed(
@@ -73,12 +80,20 @@ function startFailed(record: WorkspaceRecord, failure: Failure, now: Instant, ch
         nextRetryTime: null,
       };
     case "Progressing":
-      return queued(sinceBefore, "Queued", message);
+      return record.quotaReached ? overQuota(sinceBefore) : queued(sinceBefore, "Queued", message);
     case "Transient":
     case "Uncertain":
-    case "NotRunning":
-      return retrying(record, reason, message, now, chance);
+    case "NotRunning": {
+      const outcome = retrying(record, reason, message, now, chance);
+      return isHopeless(outcome)
+        ? { ...outcome, phase: "Stalled", stall: { reason, message }, nextRetryTime: null, nextReconcileTime: null, reconciling: false }
+        : outcome;
+    }
   }
+}
+
+function isHopeless({ reason, failures = 0 }: Outcome): boolean {
+  return (reason === "RestoreFailed" || reason === "SetupFailed") && failures >= PREPARATION_TRIES;
 }
 
 function retrying(record: WorkspaceRecord, reason: Reason, message: string, now: Instant, chance: number): Outcome {
@@ -100,6 +115,23 @@ function retrying(record: WorkspaceRecord, reason: Reason, message: string, now:
 function starting(observed: Observation, now: Instant): Outcome {
   const nextReconcileTime = observed.kind === "Unverified" ? now + 1000 : now;
   return { phase: "Starting", ready: "False", reason: "Starting", message: "", reconciling: true, nextReconcileTime };
+}
+
+/** Its sandbox tells when it is through. */
+function preparing(step: "Restore" | "Setup", now: Instant): Outcome {
+  const phase = step === "Restore" ? "Restoring" : "Starting";
+  const reason = step === "Restore" ? "Restoring" : "SettingUp";
+  return { phase, ready: "False", reason, message: "", reconciling: true, nextReconcileTime: now + 5000 };
+}
+
+/** Nothing is started: it would be taken for the workspace, and its emptiness for a loss. */
+function withoutSource({ unrestorable }: WorkspaceRecord, message: string, now: Instant): Outcome {
+  // The same for everybody, and over as soon as the setting is back.
+  if (unrestorable) {
+    return { phase: "Pending", ready: "False", reason: "Misconfigured", message, reconciling: true, nextReconcileTime: now + 60_000 };
+  }
+  const stall = { reason: "SourceNotFound", message } as const;
+  return { phase: "Stalled", ready: "False", ...stall, stall, nextRetryTime: null };
 }
 
 function enqueued(record: WorkspaceRecord, observed: Observation, now: Instant): Outcome {
@@ -127,8 +159,11 @@ function stillStalled(record: WorkspaceRecord): Outcome {
   return { phase: "Stalled", ready: "False", ...stall, stall };
 }
 
-function stillWaiting(record: WorkspaceRecord, now: Instant): Outcome {
-  const { reason, message } = lastReason(record, "Ready");
+function stillWaiting(record: WorkspaceRecord, observed: Observation, now: Instant): Outcome {
+  const last = lastReason(record, "Ready");
+  // Ready until now: the start waits for the outcome of the backup that its end met.
+  const { reason, message } =
+    last.reason === "ContainerHealthy" ? ({ reason: "Pending", message: endOf(record, observed) } as const) : last;
   return {
     phase: "Pending",
     ready: "False",

@@ -2,18 +2,41 @@
  * What a pass leaves behind: status and memory, from the record, the action and the look after it. Every condition is computed in
  * `conditions.ts` from the verdict made here and in `conclude-missing.ts`, and nowhere else. Pure; chance is an input.
  */
+import type { BackupOutcome } from "../backup.ts";
 import type { Failure, Instant, Observation, WorkspaceSpec } from "../workspace.ts";
 import type { Conclusion, ObservedState, WorkspaceRecord } from "../workspace-record.ts";
 import { FORGIVE_AFTER_MS, patienceMs } from "./backoff.ts";
+import { hasFailed, isUnderWay, nextBackupTime } from "./backup-due.ts";
+import { endingOf, withEnding } from "./backup-ending.ts";
 import { type Difference, compare, mayRun, toObservedState } from "./compare.ts";
 import { concludeMissing } from "./conclude-missing.ts";
 import { nextStatus } from "./conditions.ts";
 import { eventOf } from "./event.ts";
+import { farewell, pendingEnd, waitingReason } from "./farewell.ts";
 import { type Outcome, lastReason, superseded } from "./outcome.ts";
 import { type Action, isStalled } from "./plan.ts";
-import { deservesNewTry, expiryOf, idleDeadline, idleSince, isSuspendedForIdleness, lifetimeDeadline, wishedMode } from "./wish.ts";
+import {
+  deservesNewTry,
+  expiryOf,
+  heedReturn,
+  idleDeadline,
+  idleSince,
+  isSuspendedForIdleness,
+  lifetimeDeadline,
+  wishedMode,
+} from "./wish.ts";
 
-export function conclude(record: WorkspaceRecord, action: Action, observed: Observation, now: Instant, chance: number): Conclusion {
+/** `taken`: what the sandbox answered about the active backup; null where it was not asked. */
+export function conclude(
+  before: WorkspaceRecord,
+  action: Action,
+  observed: Observation,
+  now: Instant,
+  chance: number,
+  taken: BackupOutcome | null = null,
+): Conclusion {
+  const backup = endingOf(before, observed, taken, now);
+  const record = heedReturn(withEnding(before, backup, now), observed);
   const fresh = deservesNewTry(record) ? { ...record, failures: 0, nextRetryTime: null } : record;
   const outcome = decide(fresh, action, observed, now, chance);
   const { failures, nextRetryTime, readyTime, queuedTime, nextReconcileTime, laneReleased, brake, unreachableTime, idleTime, ...verdict } =
@@ -26,20 +49,40 @@ export function conclude(record: WorkspaceRecord, action: Action, observed: Obse
     readyTime: readyTime ?? null,
     queuedTime: queuedTime ?? null,
     unreachableTime: unreachableTime ?? null,
-    nextReconcileTime: beforeExpiry(record, observed, nextReconcileTime ?? null, now),
+    nextReconcileTime: beforeExpiry(record, observed, afterBackup(record, observed, nextReconcileTime ?? null, now), now),
     idleTime: idleTime ?? null,
-    startId: isSettled(observed) ? null : record.startId,
+    startId: isSettled(observed) && observed.kind !== "Preparing" ? null : record.startId,
     observed: nextObserved(record, observed, now),
     running: observed.kind === "Unknown" ? (record.instance?.running ?? false) : mayRun(observed.kind),
     laneReleased: laneReleased ?? (fresh.lane !== null && isSettled(observed)),
     brake: brake ?? null,
     event: eventOf(record.status, status),
+    backup,
   };
 }
 
-/** Whether no start is under way any more, so that the lane can be given to the next. */
+/** Whether no container can come of a start any more, so that the lane can be given to the next. */
 function isSettled(observed: Observation): boolean {
   return observed.kind !== "Starting" && observed.kind !== "Unknown" && observed.kind !== "Unverified";
+}
+
+/** A backup under way is what to look after next. An end follows the backup that it waits for, or waits for another try. */
+function afterBackup(record: WorkspaceRecord, observed: Observation, nextReconcileTime: Instant | null, now: Instant): Instant | null {
+  const { backups } = record;
+  if (backups === null || observed.kind === "Unknown") return nextReconcileTime;
+  if (isUnderWay(backups)) return now + patienceMs(now - (backups.active?.startedTime ?? now), 1000, 5000);
+  const isHeld = record.deletionTime === null && (record.spec === null || record.spec.paused);
+  if (isHeld) return nextReconcileTime;
+  const pending = pendingEnd(record, observed, now);
+  // Asked for before it ran.
+  if (pending === null && backups.active !== null && observed.kind === "Running") return now;
+  const next = pending === null ? null : farewell(record, pending, now);
+  if (next?.kind === "Wait") return beforeDeadline(record, next.until);
+  return next?.kind === "Take" || (next?.kind === "Go" && backups.last?.endedTime === now) ? now : nextReconcileTime;
+}
+
+function beforeDeadline({ finalBackupDeadlineTime }: WorkspaceRecord, time: Instant): Instant {
+  return Math.min(time, finalBackupDeadlineTime ?? time);
 }
 
 function beforeExpiry(
@@ -79,15 +122,25 @@ function decide(record: WorkspaceRecord, action: Action, observed: Observation, 
   if (action.kind === "Stop") return outlived(observed, now);
   if (observed.kind !== "Running") return concludeMissing(record, record.spec, action, observed, now, chance);
   const isInSync = compare(record, record.spec, toObservedState(observed), now).every(({ type }) => type !== "OutOfSync");
-  return isInSync ? ready(record, record.spec, observed, now) : superseded(now);
+  if (isInSync) return ready(record, record.spec, observed, now);
+  return { ...superseded(now), ...waitingReason(record, observed, now) };
 }
 
 function deleting(record: WorkspaceRecord, since: Instant, observed: Observation, now: Instant): Outcome {
   if (observed.kind === "Unknown") return { ...unreachable(record, observed.failure, now), phase: "Terminating", queuedTime: null };
   const isDone = record.instance === null || observed.kind === "Destroyed";
   const wait = isDone ? 0 : patienceMs(now - since, 1000, 30_000);
-  const message = observed.kind === "Destroying" ? "A container still runs after it was told to go." : "";
-  return { phase: "Terminating", ready: "False", reason: "Terminating", message, reconciling: true, nextReconcileTime: now + wait };
+  const still = observed.kind === "Destroying" ? "A container still runs after it was told to go." : "";
+  const why = waitingReason(record, observed, now) ?? lossOf(record, since, now) ?? { reason: "Terminating" as const, message: still };
+  return { phase: "Terminating", ready: "False", ...why, reconciling: true, nextReconcileTime: now + wait };
+}
+
+/** A final backup that was wished, and did not come before its deadline. */
+function lossOf({ backups, finalBackup, finalBackupDeadlineTime }: WorkspaceRecord, since: Instant, now: Instant) {
+  if (backups === null || finalBackup === "Skip" || finalBackupDeadlineTime === null || now < finalBackupDeadlineTime) return null;
+  const { last } = backups;
+  const isThere = last !== null && last.startedTime >= since && !hasFailed(last);
+  return isThere ? null : ({ reason: "BackupFailed", message: "No final backup could be taken before its deadline." } as const);
 }
 
 /** How long it has been so decides how soon to look again: a hanging sandbox costs less and less. */
@@ -150,8 +203,9 @@ function suspended(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Obser
   const isIdle = isSuspendedForIdleness(record, spec);
   const idleTime = isIdle ? record.idleTime : null;
   if (mayRun(observed.kind)) {
-    const reason = isIdle ? "IdleTimeout" : "Suspending";
-    return { phase: "Suspending", ready: "False", reason, message: "", reconciling: true, idleTime, nextReconcileTime: now + 2000 };
+    const usual = { reason: isIdle ? "IdleTimeout" : "Suspending", message: "" } as const;
+    const why = waitingReason(record, observed, now) ?? usual;
+    return { phase: "Suspending", ready: "False", ...why, reconciling: true, idleTime, nextReconcileTime: now + 2000 };
   }
   const reason = isIdle ? "IdleTimeout" : "SuspendedByUser";
   const message = isIdle ? "Suspended after spec.idle.timeoutSeconds without user traffic; ask for :wake to run it again." : "";
@@ -175,6 +229,7 @@ function ready(record: WorkspaceRecord, spec: WorkspaceSpec, { startedTime, acti
     record.failures > 0 && !isForgiven ? forgiveTime : null,
     idleDeadline(spec, activityTime, record.wakeTime),
     lifetimeDeadline(spec, startedTime),
+    nextBackupTime({ ...record, readyTime }, spec),
   ].filter((time) => time !== null);
   return {
     phase: "Ready",
@@ -184,7 +239,7 @@ function ready(record: WorkspaceRecord, spec: WorkspaceSpec, { startedTime, acti
     readyTime,
     failures: isForgiven ? 0 : record.failures,
     nextRetryTime: null,
-    nextReconcileTime: deadlines.length === 0 ? null : stillAhead(record, Math.min(...deadlines), now),
+    nextReconcileTime: deadlines.length === 0 ? null : stillAhead(record, Math.max(now, Math.min(...deadlines)), now),
   };
 }
 

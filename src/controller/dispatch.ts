@@ -1,20 +1,17 @@
 /** Gives workspaces to passes: counts and logs what came of each, and keeps every failure to the workspace that met it. */
 import { log } from "../log.ts";
 import { runningLimitsOf } from "../config.ts";
-import type { ControllerSettings } from "../unclaimed.ts";
 import type { Instant } from "../workspace.ts";
 import type { WorkspaceRecord } from "../workspace-record.ts";
-import { collectGarbage } from "./collect.ts";
+import { isUnderWay } from "./backup-due.ts";
+import { causeOf } from "./cause.ts";
 import { LeaseLostError } from "./fleet.ts";
-import { type Passes, createPasses } from "./passes.ts";
+import { type PassKind, type Passes, createPasses } from "./passes.ts";
 import { type ReconcileDeps, type ReconcileResult, reconcile } from "./reconcile.ts";
 import type { SweepDeps } from "./sweep-deps.ts";
+import { type Sweeps, createSweeps } from "./sweeps.ts";
 
-export interface Dispatcher extends Pick<Passes, "idle" | "drain"> {
-  /** Begins a sweep of the inventory, unless one is under way. */
-  collect(settings: ControllerSettings, lastTime: Instant): void;
-  /** The platform's list is not to be asked for before. */
-  inventoryRetryTime(): Instant;
+export interface Dispatcher extends Pick<Passes, "idle" | "drain">, Sweeps {
   /** False where there is no room now: offer it again in the next round. */
   dispatch(record: WorkspaceRecord): boolean;
   /** Begins a pass that may take the lane. */
@@ -26,8 +23,8 @@ export interface Dispatcher extends Pick<Passes, "idle" | "drain"> {
   counts(): Readonly<Record<string, number>>;
 }
 
-/** Long enough to see most starts end in the pass that began them, short enough not to keep the same workspace's deletion waiting. */
-const START_WAIT_MS = 3000;
+/** Long enough to see most starts and backups end in the pass that began them, short enough not to keep a deletion waiting. */
+const WAIT_MS = 3000;
 
 export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instant): Dispatcher {
   const passes = createPasses(deps.sleep);
@@ -36,7 +33,6 @@ export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instan
   /** Workspaces whose pass came to nothing: offered again at once, they would keep the rounds going without a pause. */
   const restUntil = new Map<string, Instant>();
   let lost = false;
-  let inventoryRetryTime: Instant = 0;
 
   function count(key: string): void {
     counts[key] = (counts[key] ?? 0) + 1;
@@ -64,26 +60,13 @@ export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instan
   }
 
   function begin(record: WorkspaceRecord, isTurn: boolean): boolean {
-    const kind = isTurn || record.lane !== null ? "start" : record.unreachableTime === null ? "ordinary" : "unreachable";
+    const kind = kindOf(record, isTurn);
     if (lost || (restUntil.get(record.uid) ?? 0) > deps.now()) return true;
     return passes.begin(kind, record.uid, () => pass(record, isTurn));
   }
 
-  async function sweepInventory(settings: ControllerSettings, lastTime: Instant): Promise<void> {
-    try {
-      const { destroyed, retryTime } = await collectGarbage({ ...deps, epoch, settings, lastTime, endTime });
-      inventoryRetryTime = retryTime ?? 0;
-      for (let index = 0; index < destroyed; index += 1) count("DestroyOrphan");
-    } catch (error) {
-      count("sweepError");
-      if (error instanceof LeaseLostError) lost = true;
-      log("error", "Inventory sweep failed", { error: causeOf(error) });
-    }
-  }
-
   return {
-    inventoryRetryTime: () => inventoryRetryTime,
-    collect: (settings, lastTime) => void passes.begin("sweep", "inventory", () => sweepInventory(settings, lastTime)),
+    ...createSweeps({ ...deps, epoch, endTime }, passes, { count, leaseLost: () => (lost = true) }),
     widen: (laneWidth) => {
       reconcileDeps = { ...reconcileDeps, laneWidth };
     },
@@ -96,6 +79,13 @@ export function createDispatcher(deps: SweepDeps, epoch: number, endTime: Instan
   };
 }
 
+/** Starts come in their own turn, and whoever does not answer, or is busy with a backup, waits only for its like. */
+function kindOf(record: WorkspaceRecord, isTurn: boolean): PassKind {
+  if (isTurn || record.lane !== null) return "start";
+  if (record.unreachableTime !== null) return "unreachable";
+  return record.deletionTime === null && isUnderWay(record.backups) ? "backup" : "ordinary";
+}
+
 function forPasses(deps: SweepDeps, epoch: number, endTime: Instant): ReconcileDeps {
   const { store, fleet, config, now, chance, newId } = deps;
   return {
@@ -104,11 +94,13 @@ function forPasses(deps: SweepDeps, epoch: number, endTime: Instant): ReconcileD
     epoch,
     now,
     chance,
-    newStartId: newId,
+    newId,
     startTimeoutMs: config.startTimeoutMs,
+    prepareTimeoutMs: config.prepareTimeoutMs,
+    backups: config.backups,
     laneWidth: config.startLaneWidth,
     runningLimits: runningLimitsOf(config),
-    startWaitMs: () => Math.max(0, Math.min(START_WAIT_MS, endTime - now())),
+    waitMs: () => Math.max(0, Math.min(WAIT_MS, endTime - now())),
   };
 }
 
@@ -124,11 +116,4 @@ function leavesMoreToDo(result: ReconcileResult, now: Instant): boolean {
   if (result.kind !== "reconciled") return false;
   const { nextReconcileTime, laneReleased } = result.conclusion;
   return laneReleased || result.action.kind === "Enqueue" || (nextReconcileTime !== null && nextReconcileTime <= now);
-}
-
-/** The innermost message: drizzle's own repeats the statement with its values. */
-export function causeOf(error: unknown): string {
-  let cause = error;
-  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
-  return cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause);
 }

@@ -3,55 +3,20 @@
  * those of `compare`, the planned action is that of `plan`, the guards are those of `orphans`, so report and loop cannot disagree.
  */
 import type { Unclaimed } from "../unclaimed.ts";
-import type { Instant, Observation, WorkspaceName } from "../workspace.ts";
+import type { Instant, Observation } from "../workspace.ts";
 import type { ObservedState, WorkspaceRecord } from "../workspace-record.ts";
+import { isUnderWay } from "./backup-due.ts";
 import { type Difference, compare } from "./compare.ts";
-import { DESTROY_TRIES, type GcContext, guardOf } from "./orphans.ts";
+import { driftOfOverdueBackup } from "./drift-backups.ts";
+import { type DriftContext, type DriftItem, type PlannedAction, about } from "./drift-item.ts";
+import { farewell, pendingEnd } from "./farewell.ts";
+import { DESTROY_TRIES, guardOf } from "./orphans.ts";
 import { isStalled, plan } from "./plan.ts";
-import { deservesNewTry } from "./wish.ts";
-
-export const DRIFT_TYPES = [
-  "Missing",
-  "Unexpected",
-  "OutOfSync",
-  "Orphaned",
-  "Stalled",
-  "Unreachable",
-  "IdleOverrun",
-  "LifetimeOverrun",
-  "DestroyNotEffective",
-] as const;
-export type DriftType = (typeof DRIFT_TYPES)[number];
-
-/** `None`: nothing will be done until somebody acts. */
-export type PlannedAction = "Start" | "Stop" | "Suspend" | "Destroy" | "Replace" | "Delete" | "Observe" | "None";
-
-export interface DriftItem {
-  readonly type: DriftType;
-  readonly workspace: WorkspaceName | null;
-  readonly instance: { readonly doId: string; readonly sandboxId: string | null } | null;
-  readonly differences: readonly Omit<Difference, "type">[];
-  readonly firstSeenTime: Instant;
-  /** By passes or sweeps that wrote down what they saw; 0 where none has yet. */
-  readonly timesSeen: number;
-  readonly plannedAction: PlannedAction;
-  /** Why it is not done now; null where it is about to be. */
-  readonly blockedBy: string | null;
-  readonly reason: string;
-  readonly message: string;
-}
-
-export interface DriftContext extends GcContext {
-  /** The start lane takes nobody before this. */
-  readonly brakeUntilTime: Instant | null;
-  /** Why the last sweep destroyed no orphan. */
-  readonly gcBrake: "TooManyOrphans" | "EmptyDesired" | null;
-  /** Whether the last sweep saw everything. */
-  readonly isComplete: boolean;
-}
+import { deservesNewTry, heedReturn } from "./wish.ts";
 
 /** What differs for one workspace; a deletion under way is no drift, unless its sandbox does not answer. */
-export function driftOf(record: WorkspaceRecord, context: DriftContext): readonly DriftItem[] {
+export function driftOf(remembered: WorkspaceRecord, context: DriftContext): readonly DriftItem[] {
+  const record = remembered.observed === null ? remembered : heedReturn(remembered, remembered.observed);
   const { deletionTime, spec, unreachableTime } = record;
   const silence = unreachableTime === null ? [] : [ofSilence(record, unreachableTime)];
   if (deletionTime !== null) return silence;
@@ -59,6 +24,7 @@ export function driftOf(record: WorkspaceRecord, context: DriftContext): readonl
   return [
     ...differences.map((difference) => ofDifference(record, difference, context)),
     ...(isStalled(record) || isInvalid(record) ? [ofStall(record)] : []),
+    ...driftOfOverdueBackup(record, context),
     ...silence,
   ];
 }
@@ -78,6 +44,7 @@ export function driftOfUnclaimed(instance: Unclaimed, context: DriftContext): re
       type: isDeaf ? "DestroyNotEffective" : "Orphaned",
       workspace: owner,
       instance: { doId, sandboxId },
+      backup: null,
       differences: [{ field: "/instance/state", desired: "Stopped", observed: instance.state }],
       firstSeenTime,
       timesSeen,
@@ -149,19 +116,19 @@ function ofSilence(record: WorkspaceRecord, unreachableTime: Instant): DriftItem
   };
 }
 
-function about({ namespace, name, instance }: WorkspaceRecord): Pick<DriftItem, "workspace" | "instance"> {
-  return { workspace: { namespace, name }, instance: instance === null ? null : { doId: instance.doId, sandboxId: instance.sandboxId } };
-}
-
 /** What the loop would do if nothing held it back. */
 function plannedActionOf(record: WorkspaceRecord, now: Instant): PlannedAction {
-  const spec = record.spec === null ? null : { ...record.spec, paused: false };
+  // Of the backup that may come first, the answer tells with `blockedBy`.
+  const spec = record.spec === null ? null : { ...record.spec, paused: false, backup: null };
+  const backups = record.backups === null ? null : { ...record.backups, active: null };
   const observed = asObservation(lastSeen(record) ?? NOTHING_SEEN);
-  const { kind } = plan({ ...record, spec, nextRetryTime: null }, observed, now, true);
+  const { kind } = plan({ ...record, spec, backups, nextRetryTime: null }, observed, now, true);
   switch (kind) {
     case "Start":
     case "Stop":
     case "Suspend":
+      return kind;
+    case "Backup":
       return kind;
     case "Destroy":
       return "Replace";
@@ -178,12 +145,27 @@ function blockedBy(record: WorkspaceRecord, action: PlannedAction, { now, settin
   if (settings.paused) return "ControllerPaused";
   if (record.spec?.paused) return "Paused";
   if (record.unreachableTime !== null) return "Unreachable";
+  if (waitsForBackup(record, action, now)) return "Backup";
+  if (record.observed?.kind === "Preparing" && action === "None" && !isStalled(record)) return "Preparation";
   if (action === "None") return isStalled(record) ? "Stalled" : null;
   if (action !== "Start" || record.lane !== null) return null;
   if (!deservesNewTry(record) && record.nextRetryTime !== null && record.nextRetryTime > now) return "Backoff";
   if (record.quotaReached) return "Quota";
   if (brakeUntilTime !== null && brakeUntilTime > now) return "StartBrake";
   return record.queuedTime === null ? null : "StartLane";
+}
+
+/** What is under way is waited for whatever is to be done; an end waits for more, but not the one that an operator asked for. */
+function waitsForBackup(record: WorkspaceRecord, action: PlannedAction, now: Instant): boolean {
+  const { backups, instance } = record;
+  if (backups === null || instance === null || instance.destroyRequested || action === "Delete") return false;
+  if (isUnderWay(backups)) return true;
+  // No report knows the start; the last attempt was of what runs, or is older than the wish to end it.
+  const startId = backups.last?.startId ?? "";
+  const seen = asObservation(lastSeen(record) ?? NOTHING_SEEN);
+  const observed = seen.kind === "Running" ? { ...seen, startId } : seen;
+  const pending = pendingEnd(record, observed, now);
+  return pending !== null && farewell(record, pending, now).kind !== "Go";
 }
 
 function isInvalid({ spec, status }: WorkspaceRecord): boolean {
@@ -200,6 +182,8 @@ function asObservation({ kind, specHash, startedTime, activityTime }: ObservedSt
       return { kind, startId: null, exit: null };
     case "Starting":
       return { kind, startId: "" };
+    case "Preparing":
+      return { kind, startId: "", step: "Restore" };
     case "Failed":
       return { kind: "Stopped", startId: null, exit: null };
     case "Unknown":

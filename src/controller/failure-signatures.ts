@@ -6,7 +6,7 @@
  * 2. `there is no container instance…` is also said of any start that ran out of tries. What proves that a container ran, or why none
  *    could, stands above it. A lost connection or a ping without an answer proves neither.
  */
-import { START_CANCELLED } from "../sandbox/protocol.ts";
+import { SETUP_FAILED, START_CANCELLED } from "../sandbox/protocol.ts";
 import type { FailureClass, Reason } from "../workspace.ts";
 
 export interface Signature {
@@ -20,6 +20,8 @@ export interface Signature {
 }
 
 export const SIGNATURES: readonly Signature[] = [
+  // Its message has the output of a user's command: nothing in that is the platform's word.
+  { class: "Transient", reason: "SetupFailed", texts: [], codes: [SETUP_FAILED.toLowerCase()] },
   // Somebody wished so: no failure of the workspace's.
   { class: "Progressing", reason: "Starting", texts: [], codes: [START_CANCELLED.toLowerCase()] },
   {
@@ -37,9 +39,12 @@ export const SIGNATURES: readonly Signature[] = [
   {
     class: "Permanent",
     reason: "StartFailed",
+    texts: ["backupoptions.", "invalid backup: "],
+  },
+  {
+    class: "Permanent",
+    reason: "SourceNotFound",
     texts: [
-      "backupoptions.",
-      "invalid backup: ",
       "backup not found:",
       "backup archive not found in r2",
       "has expired (created:",

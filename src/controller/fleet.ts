@@ -2,7 +2,8 @@
  * The port to the sandboxes: all that the controller knows of the platform. One Durable Object class behind the 0.x SDK implements it
  * today; another on the native container API would implement the same.
  */
-import type { StartOrder } from "../sandbox/protocol.ts";
+import type { BackupOutcome } from "../backup.ts";
+import type { BackupOrder, StartOrder } from "../sandbox/protocol.ts";
 import type { Failure, Instance, Observation } from "../workspace.ts";
 
 /**
@@ -16,6 +17,8 @@ export interface Fleet {
   observe(instance: Instance, epoch: number): Promise<Observation>;
   /** Admits the start and waits up to `waitMs` for its end. Repeating it with the same start id joins the same start. */
   start(instance: Instance, epoch: number, request: StartRequest, waitMs: number): Promise<Observation>;
+  /** Takes a backup, or joins it where its id is known. Starts nothing. `Unknown` where no answer came. */
+  backup(instance: Instance, epoch: number, request: BackupOrder, waitMs: number): Promise<BackupOutcome>;
   stop(instance: Instance, epoch: number): Promise<Observation>;
   /** Ends the incarnation for good. */
   destroy(instance: Instance, epoch: number): Promise<Observation>;

@@ -21,6 +21,7 @@ export function addressOf({ doId, sandboxId, owner }: Unclaimed): Instance | nul
 function stateOf({ kind }: Observation): InstanceState {
   switch (kind) {
     case "Running":
+    case "Preparing":
     case "Unverified":
     case "Destroying":
       return "Running";

@@ -182,6 +182,7 @@ function brakeOf(orphans: number, eligible: number, limit: number, desired: numb
   return eligible > limit && !isReleased(context) ? "TooManyOrphans" : null;
 }
 
-function isReleased({ now, settings: { brakeReleasedUntilTime } }: GcContext): boolean {
+/** An operator lets any number go for a time. */
+export function isReleased({ now, settings: { brakeReleasedUntilTime } }: GcContext): boolean {
   return brakeReleasedUntilTime !== null && now < brakeReleasedUntilTime;
 }

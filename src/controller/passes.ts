@@ -1,9 +1,9 @@
 /**
  * The passes under way: one at most for each workspace, and so many of each kind. Starts do not count against the others, so a slow
- * start delays no deletion; a sandbox that did not answer last time waits only for others of its like (invariant 10).
+ * start or backup delays no deletion; a sandbox that did not answer last time waits only for others of its like (invariant 10).
  */
 
-export type PassKind = "ordinary" | "unreachable" | "start" | "sweep";
+export type PassKind = "ordinary" | "unreachable" | "start" | "backup" | "sweep" | "bucket";
 
 export interface Passes {
   /** Begins the pass, unless one is under way for the same workspace. False where there is no room: offer it again in the next round. */
@@ -17,7 +17,14 @@ export interface Passes {
 }
 
 /** How many starts there are is for the start lane to say. */
-const ROOM: Readonly<Record<PassKind, number>> = { ordinary: 8, unreachable: 4, start: Number.POSITIVE_INFINITY, sweep: 1 };
+const ROOM: Readonly<Record<PassKind, number>> = {
+  ordinary: 8,
+  unreachable: 4,
+  start: Number.POSITIVE_INFINITY,
+  backup: 4,
+  sweep: 1,
+  bucket: 1,
+};
 
 export function createPasses(sleep: (ms: number, signal: AbortSignal) => Promise<void>): Passes {
   const underWay = new Map<string, Promise<void>>();

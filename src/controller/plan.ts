@@ -2,12 +2,17 @@
  * The decision: from the wish and one look, the one thing to do now. Pure and total; its order of guards, top to bottom, is the policy.
  *
  * 1. Nothing destructive follows an unknown observation (invariant 4). 2. Deletion goes before everything a user or operator can set,
- * and needs no parsable spec (invariant 5). 3. A start needs a place in the lane (invariant 1).
+ * and needs no parsable spec (invariant 5). 3. A start needs a place in the lane (invariant 1). 4. What is ended by wish, not by an
+ * operator's word, is backed up first, as its spec says (invariant 6).
  */
 import type { Exit, Instant, Observation, WorkspaceSpec } from "../workspace.ts";
 import type { WorkspaceRecord } from "../workspace-record.ts";
+import type { BackupTrigger } from "../backup.ts";
+import { isUnderWay, nextBackupTime } from "./backup-due.ts";
 import { compare, toObservedState } from "./compare.ts";
-import { deservesNewTry, expiryOf } from "./wish.ts";
+import { farewell, pendingEnd } from "./farewell.ts";
+import { restoreOf } from "./restore.ts";
+import { deservesNewTry, expiryOf, heedReturn } from "./wish.ts";
 
 /** Named for the state it leads to; each can be repeated without harm. */
 export type Action =
@@ -20,6 +25,8 @@ export type Action =
   | { readonly kind: "Suspend" }
   | { readonly kind: "Stop" }
   | { readonly kind: "Destroy" }
+  /** Take a backup of what runs, or ask how the one under way does. */
+  | { readonly kind: "Backup"; readonly trigger: BackupTrigger }
   /** Its time is up: ask for its deletion. */
   | { readonly kind: "Expire" }
   | { readonly kind: "Forget" };
@@ -27,21 +34,53 @@ export type Action =
 const REST: Action = { kind: "Rest" };
 
 /** `mayStart`: the workspace holds a place in the lane, or one is free and it is its turn. */
-export function plan(record: WorkspaceRecord, observed: Observation, now: Instant, mayStart: boolean): Action {
-  if (record.deletionTime !== null) return planDeletion(record, observed);
+export function plan(before: WorkspaceRecord, observed: Observation, now: Instant, mayStart: boolean): Action {
+  const record = heedReturn(before, observed);
+  if (record.deletionTime !== null) return planDeletion(record, observed, now);
   if (isExpired(record, now)) return { kind: "Expire" };
   if (observed.kind === "Unknown") return REST;
-  if (record.spec?.paused) return REST;
-  if (record.instance?.destroyRequested && observed.kind !== "Destroyed") return { kind: "Destroy" };
-  if (record.spec === null) return REST;
+  const isPaused = record.spec?.paused ?? false;
+  if (!isPaused && record.instance?.destroyRequested && observed.kind !== "Destroyed") return { kind: "Destroy" };
+  // Whatever has become of the container, its outcome may be a good backup.
+  if (isUnderWay(record.backups) && record.instance !== null) return follow(record);
+  if (isPaused || record.spec === null) return REST;
   // An incarnation that is over has to be seen gone before another one may begin.
   if (observed.kind === "Destroying") return { kind: "Destroy" };
   return planSpec(record, record.spec, observed, now, mayStart);
 }
 
-function planDeletion(record: WorkspaceRecord, observed: Observation): Action {
-  if (record.instance === null || observed.kind === "Destroyed") return { kind: "Forget" };
-  return observed.kind === "Unknown" ? REST : { kind: "Destroy" };
+function planDeletion(record: WorkspaceRecord, observed: Observation, now: Instant): Action {
+  const { instance, backups } = record;
+  if (instance === null) return { kind: "Forget" };
+  // What was under way when its container ended may be a good backup all the same.
+  if (observed.kind === "Destroyed") return isUnderWay(backups) && now < deadlineOf(record) ? follow(record) : { kind: "Forget" };
+  if (observed.kind === "Unknown") return REST;
+  return planEnd(record, observed, now) ?? { kind: "Destroy" };
+}
+
+/** That of the deletion holds for it, too. */
+function deadlineOf({ backups, finalBackupDeadlineTime }: WorkspaceRecord): Instant {
+  return Math.min(backups?.active?.deadlineTime ?? 0, finalBackupDeadlineTime ?? 0);
+}
+
+function follow({ backups }: WorkspaceRecord): Action {
+  return { kind: "Backup", trigger: backups?.active?.trigger ?? "Request" };
+}
+
+/** Null where no end of what runs is wished. */
+function planEnd(record: WorkspaceRecord, observed: Observation, now: Instant): Action | null {
+  const pending = pendingEnd(record, observed, now);
+  if (pending === null) return null;
+  switch (farewell(record, pending, now).kind) {
+    case "Take":
+      return { kind: "Backup", trigger: pending.trigger };
+    case "Follow":
+      return follow(record);
+    case "Wait":
+      return REST;
+    case "Go":
+      return { kind: pending.end };
+  }
 }
 
 /** Needs no look at the sandbox. */
@@ -52,14 +91,13 @@ export function isExpired({ spec, deletionTime }: WorkspaceRecord, now: Instant)
 
 function planSpec(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observation, now: Instant, mayStart: boolean): Action {
   const [first] = compare(record, spec, toObservedState(observed), now);
-  switch (first?.type) {
-    case undefined:
-      return REST;
+  if (first === undefined) return planBackup(record, spec, observed, now);
+  switch (first.type) {
     case "Unexpected":
     case "LifetimeOverrun":
-      return { kind: "Stop" };
+      return planEnd(record, observed, now) ?? { kind: "Stop" };
     case "OutOfSync":
-      return { kind: "Destroy" };
+      return planEnd(record, observed, now) ?? { kind: "Destroy" };
     case "IdleOverrun":
       return { kind: "Suspend" };
     case "Missing":
@@ -67,9 +105,17 @@ function planSpec(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observ
   }
 }
 
+function planBackup(record: WorkspaceRecord, spec: WorkspaceSpec, observed: Observation, now: Instant): Action {
+  if (observed.kind !== "Running" || record.backups === null) return REST;
+  if (record.backups.active !== null) return follow(record);
+  const dueTime = nextBackupTime(record, spec);
+  return dueTime !== null && now >= dueTime ? { kind: "Backup", trigger: "Schedule" } : REST;
+}
+
 function planMissing(record: WorkspaceRecord, observed: Observation, now: Instant, mayStart: boolean): Action {
   if (isStalled(record) || failureToCount(record, observed) !== null) return REST;
-  if (isBackingOff(record, now)) return REST;
+  if (observed.kind === "Preparing" || isBackingOff(record, now)) return REST;
+  if (record.spec !== null && restoreOf(record, record.spec).kind === "Missing") return REST;
   if (mayStart) return { kind: "Start" };
   return observed.kind === "Starting" || record.queuedTime !== null ? REST : { kind: "Enqueue" };
 }

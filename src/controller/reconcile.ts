@@ -1,26 +1,23 @@
 /** One workspace, one step toward its wish. Safe to run twice, at any time, by whoever holds the lease. */
-import type { ControllerStore } from "../store/controller-store.ts";
+import type { BackupOutcome } from "../backup.ts";
 import type { RunningLimits } from "../store/quota.ts";
-import type { Instant, Observation } from "../workspace.ts";
+import type { Observation } from "../workspace.ts";
 import type { Conclusion, WorkspaceRecord } from "../workspace-record.ts";
 import { conclude } from "./conclude.ts";
 import { type Fleet, LeaseLostError } from "./fleet.ts";
 import { type Action, isExpired, plan } from "./plan.ts";
+import { restoreOf, sourceToPin } from "./restore.ts";
 import { specHash } from "./spec-hash.ts";
+import { type BackupDeps, takeBackup } from "./take-backup.ts";
+import { heedReturn } from "./wish.ts";
 
-export interface ReconcileDeps {
-  readonly store: ControllerStore;
-  readonly fleet: Fleet;
-  readonly epoch: number;
-  readonly now: () => Instant;
+export interface ReconcileDeps extends BackupDeps {
   /** From 0 up to, not including, 1. */
   readonly chance: () => number;
-  readonly newStartId: () => string;
   readonly startTimeoutMs: number;
+  readonly prepareTimeoutMs: number;
   readonly laneWidth: number;
   readonly runningLimits: RunningLimits;
-  /** How long a pass may wait for a start; what is left of it is found by the next. */
-  readonly startWaitMs: () => number;
 }
 
 export type ReconcileResult =
@@ -41,7 +38,8 @@ export async function reconcile(record: WorkspaceRecord, isTurn: boolean, deps: 
   } catch (error) {
     if (!(error instanceof LeaseLostError) || !(await deps.store.holdsLease(deps.epoch))) throw error;
     const failure = { class: "Uncertain", reason: "Unreachable", message: error.message } as const;
-    return save({ kind: "Rest" }, { record, observed: { kind: "Unknown", failure } }, deps);
+    const observed = { kind: "Unknown", failure } as const;
+    return save({ kind: "Rest" }, { record, observed }, observed, deps);
   }
 }
 
@@ -56,7 +54,7 @@ async function step(record: WorkspaceRecord, isTurn: boolean, deps: ReconcileDep
   }
   if (action.kind === "Expire") return expire(record, deps);
   const performed = await perform(action, record, observed, deps);
-  return performed === null ? { kind: "conflict", action } : save(action, performed, deps);
+  return performed === null ? { kind: "conflict", action } : save(action, performed, observed, deps);
 }
 
 async function expire(record: WorkspaceRecord, { store, epoch, now }: ReconcileDeps): Promise<ReconcileResult> {
@@ -64,9 +62,15 @@ async function expire(record: WorkspaceRecord, { store, epoch, now }: ReconcileD
   return { kind: expired ? "expired" : "conflict", action: { kind: "Expire" } };
 }
 
-async function save(action: Action, { record, observed }: Performed, deps: ReconcileDeps): Promise<ReconcileResult> {
+/** `before`: the look that the action was decided on, the only one that shows a return which the action has ended. */
+async function save(
+  action: Action,
+  { record, observed, outcome }: Performed,
+  before: Observation,
+  deps: ReconcileDeps,
+): Promise<ReconcileResult> {
   const now = deps.now();
-  const conclusion = conclude(record, action, observed, now, deps.chance());
+  const conclusion = conclude(heedReturn(record, before), action, observed, now, deps.chance(), outcome ?? null);
   const saved = await deps.store.saveConclusion(deps.epoch, record, conclusion, now);
   return saved ? { kind: "reconciled", action, conclusion } : { kind: "conflict", action };
 }
@@ -84,6 +88,8 @@ interface Performed {
   readonly record: WorkspaceRecord;
   /** After the action. */
   readonly observed: Observation;
+  /** What the sandbox answered about the active backup, where it was asked. */
+  readonly outcome?: BackupOutcome | null;
 }
 
 /** Null where the intent could not be committed. */
@@ -97,6 +103,10 @@ async function perform(action: Action, record: WorkspaceRecord, observed: Observ
       return { record, observed: instance === null ? observed : await fleet.stop(instance, epoch) };
     case "Destroy":
       return { record, observed: instance === null ? observed : await fleet.destroy(instance, epoch) };
+    case "Backup": {
+      const taken = await takeBackup(record, action.trigger, observed, deps);
+      return taken && { ...taken, observed };
+    }
     case "Rest":
     case "Enqueue":
     case "Suspend":
@@ -113,6 +123,10 @@ async function start(record: WorkspaceRecord, observed: Observation, deps: Recon
   const timeoutMs = lane.deadlineTime - LANE_MARGIN_MS - deps.now();
   // The place is, or soon will be, somebody else's.
   if (timeoutMs <= 0) return null;
+  const restore = restoreOf(admitted, spec);
+  if (restore.kind === "Missing") return null;
+  // A running container cannot take up an environment, and has its files.
+  const adopt = instance.adopted && Object.keys(spec.env).length === 0;
   const order = {
     startId: lane.startId,
     workspaceUid: record.uid,
@@ -120,10 +134,12 @@ async function start(record: WorkspaceRecord, observed: Observation, deps: Recon
     directory: spec.directory,
     env: spec.env,
     specHash: specHash(spec),
-    // A running container cannot take up an environment.
-    adopt: instance.adopted && Object.keys(spec.env).length === 0,
+    prepareTimeoutMs: deps.prepareTimeoutMs,
+    adopt,
+    restore: adopt || restore.kind !== "Backup" ? null : { objectId: restore.backup.objectId, localBucket: deps.backups?.mode === "local" },
+    setup: adopt ? [] : spec.setup,
   };
-  return { record: admitted, observed: await deps.fleet.start(instance, deps.epoch, order, deps.startWaitMs()) };
+  return { record: admitted, observed: await deps.fleet.start(instance, deps.epoch, order, deps.waitMs()) };
 }
 
 /** The record as it is once the intent is committed. */
@@ -131,14 +147,18 @@ async function admit(record: WorkspaceRecord, observed: Observation, deps: Recon
   const now = deps.now();
   const instance = nextInstance(record, observed, deps.fleet);
   const lane = {
-    startId: deps.newStartId(),
+    startId: deps.newId(),
     queuedTime: record.queuedTime ?? now,
     deadlineTime: now + deps.startTimeoutMs + LANE_MARGIN_MS,
   };
   const starting: Observation = { kind: "Starting", startId: lane.startId };
   const conclusion = conclude(record, { kind: "Start" }, starting, now, deps.chance());
   const { laneWidth, runningLimits } = deps;
-  const admission = { instance, startId: lane.startId, deadlineTime: lane.deadlineTime, laneWidth, runningLimits, conclusion };
+  const restore = record.spec === null ? null : restoreOf(record, record.spec);
+  const restoredBackupId = restore?.kind === "Backup" ? restore.backup.id : null;
+  const sourceBackupId = restore === null ? null : sourceToPin(record, restore);
+  const { startId, deadlineTime } = lane;
+  const admission = { instance, startId, deadlineTime, laneWidth, runningLimits, restoredBackupId, sourceBackupId, conclusion };
   const resourceVersion = await deps.store.admitStart(deps.epoch, record, admission, now);
   if (resourceVersion === null) return null;
   const { status, failures, nextRetryTime, readyTime, observed: seen } = conclusion;
@@ -150,7 +170,8 @@ async function admit(record: WorkspaceRecord, observed: Observation, deps: Recon
     nextRetryTime,
     readyTime,
     observed: seen,
-    startId: lane.startId,
+    startId,
+    sourceBackupId,
     idleTime: null,
     reconcileRequestTime: null,
     instance: { ...instance, running: true, destroyRequested: false },

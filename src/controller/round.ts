@@ -28,6 +28,7 @@ export async function runRound(deps: SweepDeps, dispatcher: Dispatcher, state: R
     resyncIntervalMs: config.resyncIntervalMs,
     laneWidth,
     runningLimits: runningLimitsOf(config),
+    backups: config.backups !== null,
     limit: ROUND_LIMIT,
   });
   // What an operator has paused is not even looked at: a look may settle what is under way.

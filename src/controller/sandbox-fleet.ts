@@ -1,9 +1,11 @@
 /** The Fleet over the Durable Object namespace of `WorkspaceSandbox`. */
 import { evidenceOf } from "../failure-evidence.ts";
-import type { Answer, Fence, OrphanAnswer, WorkspaceControl } from "../sandbox/protocol.ts";
+import type { BackupOutcome } from "../backup.ts";
+import type { Answer, BackupAnswer, Fence, OrphanAnswer, WorkspaceControl } from "../sandbox/protocol.ts";
 import type { Failure, Instance, Instant, Observation } from "../workspace.ts";
 import { classify } from "./failure.ts";
 import { type Fleet, LeaseLostError, type OrphanOutcome } from "./fleet.ts";
+import { interpretReport } from "./backup-report.ts";
 import { interpret } from "./observation.ts";
 
 const OBSERVE_TIMEOUT_MS = 5000;
@@ -42,6 +44,10 @@ export function createSandboxFleet(namespace: Namespace, now: () => Instant): Fl
     observe: (instance, epoch) => order(OBSERVE_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.observeWorkspace(fence)),
     start: (instance, epoch, request, waitMs) =>
       order(waitMs + ANSWER_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.startWorkspace(fence, request, waitMs)),
+    backup: ({ doId, incarnation }, epoch, request, waitMs) =>
+      askBackup(waitMs + ANSWER_TIMEOUT_MS, async (timeoutMs) =>
+        control(doId).backupWorkspace({ epoch, incarnation, expiresTime: now() + timeoutMs }, request, waitMs),
+      ),
     stop: (instance, epoch) => order(STOP_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.stopWorkspace(fence, STOP_GRACE_MS)),
     destroy: (instance, epoch) => order(DESTROY_TIMEOUT_MS, instance, epoch, (sandbox, fence) => sandbox.destroyWorkspace(fence)),
     destroyOrphan: (doId, epoch) =>
@@ -62,6 +68,18 @@ async function ask(timeoutMs: number, call: () => Promise<Answer>): Promise<Obse
     return { kind: "Unknown", failure: { class: "Misconfigured", reason: "Misconfigured", message } };
   }
   return interpret(answer.facts);
+}
+
+async function askBackup(timeoutMs: number, call: (timeoutMs: number) => Promise<BackupAnswer>): Promise<BackupOutcome> {
+  let answer: BackupAnswer;
+  try {
+    answer = await withTimeout(timeoutMs, call(timeoutMs));
+  } catch (error) {
+    return { kind: "Unknown", message: uncertain(error).message };
+  }
+  if (answer.accepted) return interpretReport(answer.report);
+  if (answer.refusal === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
+  return { kind: "Unknown", message: "The sandbox refused the order." };
 }
 
 async function askOrphan(timeoutMs: number, call: () => Promise<OrphanAnswer>): Promise<OrphanOutcome> {

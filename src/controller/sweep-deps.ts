@@ -2,6 +2,7 @@
 import type { Config } from "../config.ts";
 import type { ControllerStore } from "../store/controller-store.ts";
 import type { Instant } from "../workspace.ts";
+import type { BackupBucket } from "./backup-bucket.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Inventory } from "./inventory.ts";
 
@@ -10,6 +11,8 @@ export interface SweepDeps {
   readonly fleet: Fleet;
   /** Null: the ledger is the only inventory. */
   readonly inventory: Inventory | null;
+  /** Where backups lie; null: none are taken. */
+  readonly bucket: BackupBucket | null;
   readonly config: Config;
   readonly now: () => Instant;
   /** Resolves early where the signal aborts. */

@@ -5,7 +5,8 @@
 import { log } from "../log.ts";
 import type { Lease } from "../store/lease.ts";
 import type { Instant } from "../workspace.ts";
-import { type Dispatcher, causeOf, createDispatcher } from "./dispatch.ts";
+import { causeOf } from "./cause.ts";
+import { type Dispatcher, createDispatcher } from "./dispatch.ts";
 import { resyncTime } from "./resync.ts";
 import { type RoundState, runRound } from "./round.ts";
 import type { SweepDeps } from "./sweep-deps.ts";
@@ -68,6 +69,8 @@ class Tick {
   /** Of the last sweep of the inventory; 0 before the first. */
   #inventoryTime: Instant;
   #nextInventoryTime: Instant;
+  #nextRemovalTime: Instant = 0;
+  #nextBucketTime: Instant;
 
   constructor(deps: SweepDeps, lease: Lease, endTime: Instant) {
     this.#deps = deps;
@@ -79,6 +82,7 @@ class Tick {
     const { time = 0, retryTime = null } = lease.inventory ?? {};
     this.#inventoryTime = time;
     this.#nextInventoryTime = Math.max(time + deps.config.sweepIntervalMs, retryTime ?? 0);
+    this.#nextBucketTime = (lease.backupSweep?.time ?? 0) + (deps.config.backups?.sweepIntervalMs ?? 0);
   }
 
   counts(): Readonly<Record<string, number>> {
@@ -94,6 +98,7 @@ class Tick {
         if (!(await this.#keepLease())) return false;
         this.#state = await runRound(this.#deps, this.#dispatcher, this.#state);
         this.#sweepInventory();
+        this.#lookAfterBackups();
         this.rounds += 1;
         failedInARow = 0;
       } catch (error) {
@@ -138,6 +143,17 @@ class Tick {
     this.#nextInventoryTime = now + this.#deps.config.sweepIntervalMs;
     this.#dispatcher.collect(this.#state.settings, this.#inventoryTime);
     this.#inventoryTime = now;
+  }
+
+  /** Beside the rounds, too: what is marked for removal as often as the inventory is read, the whole bucket seldom. */
+  #lookAfterBackups(): void {
+    const { now, config } = this.#deps;
+    const time = now();
+    if (config.backups === null || time < this.#nextRemovalTime) return;
+    const isSweep = time >= this.#nextBucketTime;
+    this.#nextRemovalTime = time + config.sweepIntervalMs;
+    if (isSweep) this.#nextBucketTime = time + config.backups.sweepIntervalMs;
+    this.#dispatcher.collectBackups(this.#state.settings, isSweep);
   }
 
   #heartbeatMs(): number {

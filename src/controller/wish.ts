@@ -1,5 +1,5 @@
 /** What is wished for now: the spec, what users asked for since, and the controller's own suspension for idleness, taken together. */
-import type { Instant, OperatingMode, WorkspaceSpec } from "../workspace.ts";
+import type { Instant, Observation, OperatingMode, WorkspaceSpec } from "../workspace.ts";
 import type { WorkspaceRecord } from "../workspace-record.ts";
 
 /** Of a record whose spec parses. */
@@ -9,6 +9,18 @@ export function wishedMode(record: WorkspaceRecord, spec: WorkspaceSpec): Operat
 
 export function isSuspendedForIdleness(record: WorkspaceRecord, { idle }: WorkspaceSpec): boolean {
   return idle !== null && idleSince(record) !== null;
+}
+
+/** Whoever comes back before it is stopped has ended its idleness, and what they do then must not be lost. */
+export function heedReturn(
+  record: WorkspaceRecord,
+  observed: Pick<Observation, "kind"> & { readonly activityTime?: Instant | null },
+): WorkspaceRecord {
+  const { idleTime } = record;
+  const { kind, activityTime = null } = observed;
+  return kind === "Running" && idleTime !== null && activityTime !== null && activityTime > idleTime
+    ? { ...record, idleTime: null }
+    : record;
 }
 
 /** As long as neither a wake nor another generation has ended it; null where one has, or it never was. */

@@ -3,7 +3,7 @@
  */
 import { evidenceOf, fieldOf, messageOf, selfAndCauses } from "../failure-evidence.ts";
 import type { Exit } from "../workspace.ts";
-import type { OperationFailure } from "./protocol.ts";
+import { SETUP_FAILED, type OperationFailure } from "./protocol.ts";
 
 export { messageOf };
 
@@ -40,7 +40,8 @@ export function describeFailure(error: unknown, exit: Exit | null, env: Readonly
   const hasEnded = exit !== null || error === undefined;
   return {
     messages: (hasEnded ? [endText(exit), ...told] : told).map((message) => withoutValues(message, env)),
-    code: exit === null ? code : null,
+    // A container that ended after a command failed has not ended because of the platform.
+    code: exit === null || code === SETUP_FAILED ? code : null,
     contextReason: exit === null ? (contextReason ?? null) : null,
     exitCode: exitCodeIn(error) ?? exit?.code ?? null,
     retryAfterMs,
@@ -67,9 +68,9 @@ function endText(exit: Exit | null): string {
 }
 
 /** The longest first: one value may contain another. Also as JSON writes them, since a message may be a response's body. */
-function withoutValues(message: string, env: Readonly<Record<string, string>>): string {
+export function withoutValues(message: string, env: Readonly<Record<string, string>>, minLength = MIN_SECRET_LENGTH): string {
   const secrets = Object.values(env)
-    .flatMap((value) => (value.length < MIN_SECRET_LENGTH ? [] : [value, JSON.stringify(value).slice(1, -1)]))
+    .flatMap((value) => (value.length < minLength ? [] : [value, JSON.stringify(value).slice(1, -1)]))
     .toSorted((one, other) => other.length - one.length);
   const redacted = secrets.reduce((text, secret) => text.replaceAll(secret, REDACTED), message);
   // Shorter ones may be words of the platform's own; in an assignment they are not.

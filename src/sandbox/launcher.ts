@@ -1,11 +1,11 @@
 /**
- * What a start run does: it ends with a container that answers and has its working directory. Runs within the gate's scope only.
+ * What a start run does: it ends with a container that answers, and has its working directory restored and set up. Runs within the gate's
+ * scope only.
  */
 import type { Sandbox } from "@cloudflare/sandbox";
-import { log } from "../log.ts";
-import { messageOf } from "./container-errors.ts";
-import type { Ledger } from "./ledger.ts";
-import type { StartOrder } from "./protocol.ts";
+import { Preparation, type PreparationParts } from "./preparation.ts";
+import type { StartOrder, StartStep } from "./protocol.ts";
+import { assertRestorable } from "./restore-source.ts";
 import type { StartRun } from "./start-run.ts";
 import type { Teardown } from "./teardown.ts";
 
@@ -15,32 +15,51 @@ const CONTROL_PORT = 3000;
 const INSTANCE_TIMEOUT_MS = 30_000;
 const START_POLL_INTERVAL_MS = 150;
 
-/** The SDK's part. */
-export type LaunchSubject = Pick<Sandbox, "startAndWaitForPorts" | "mkdir" | "envVars">;
+interface LauncherParts extends PreparationParts {
+  readonly subject: PreparationParts["subject"] & Pick<Sandbox, "startAndWaitForPorts" | "envVars">;
+  readonly storage: Pick<DurableObjectStorage, "sync">;
+  readonly teardown: Teardown;
+}
 
 export class Launcher {
-  readonly #subject: LaunchSubject;
-  readonly #state: DurableObjectState<{}>;
-  readonly #native: Container;
-  readonly #ledger: Ledger;
-  readonly #teardown: Teardown;
+  readonly #parts: LauncherParts;
+  readonly #preparation: Preparation;
 
-  constructor(subject: LaunchSubject, state: DurableObjectState<{}>, native: Container, ledger: Ledger, teardown: Teardown) {
-    this.#subject = subject;
-    this.#state = state;
-    this.#native = native;
-    this.#ledger = ledger;
-    this.#teardown = teardown;
+  constructor(parts: LauncherParts) {
+    this.#parts = parts;
+    this.#preparation = new Preparation(parts);
   }
 
-  async launch(run: StartRun, order: StartOrder): Promise<void> {
-    await this.#state.storage.sync();
-    if (order.adopt) this.#adoptContainer(order.startId);
+  /** `enter` is told each step after the first as it begins. */
+  async launch(run: StartRun, order: StartOrder, enter: (step: StartStep) => void): Promise<void> {
+    const { storage, native, bucket } = this.#parts;
+    await storage.sync();
+    // The files of a container that is kept are its user's: neither restored over nor set up again.
+    const keeps = order.adopt && native.running;
+    const restore = keeps ? null : order.restore;
+    const setsUp = !keeps && order.setup.length > 0;
+    if (restore !== null) await assertRestorable(bucket, restore.objectId, Date.now());
+    if (keeps) this.#adoptContainer(order.startId);
+    else if (restore !== null || setsUp) await this.#removeContainer();
     else await this.#removeOtherContainer(order.startId);
+    await this.#startContainer(run, order);
+    if (restore !== null) {
+      enter("Restore");
+      await this.#preparation.restore(restore, order.directory);
+    }
+    await this.#preparation.makeDirectory(order.directory);
+    if (setsUp) {
+      enter("Setup");
+      await this.#preparation.setUp(order);
+    }
+  }
+
+  async #startContainer(run: StartRun, order: StartOrder): Promise<void> {
+    const { subject } = this.#parts;
     const leftMs = Math.max(START_POLL_INTERVAL_MS, run.deadlineTime - Date.now());
-    await this.#subject.startAndWaitForPorts({
+    await subject.startAndWaitForPorts({
       ports: CONTROL_PORT,
-      startOptions: { envVars: { ...this.#subject.envVars, ...order.env } },
+      startOptions: { envVars: { ...subject.envVars, ...order.env } },
       cancellationOptions: {
         abort: run.signal,
         instanceGetTimeoutMS: Math.min(INSTANCE_TIMEOUT_MS, leftMs / 2),
@@ -49,30 +68,23 @@ export class Launcher {
         waitInterval: START_POLL_INTERVAL_MS,
       },
     });
-    await this.#makeDirectory(order.directory);
   }
 
   /** Vouches for whatever runs. Nobody here knows since when it does. */
   #adoptContainer(startId: string): void {
-    if (!this.#native.running || this.#ledger.record.container?.startId === startId) return;
-    this.#ledger.update({ container: { startId, startedTime: Date.now() }, exit: null });
+    const { ledger } = this.#parts;
+    if (ledger.record.container?.startId === startId) return;
+    ledger.update({ container: { startId, startedTime: Date.now() }, exit: null });
   }
 
   /** A container of another start has another environment and is not the one that this start may vouch for. */
   async #removeOtherContainer(startId: string): Promise<void> {
-    if (!this.#native.running || this.#ledger.record.container?.startId === startId) return;
-    if (!(await this.#teardown.kill())) throw new Error("the container of an earlier start could not be removed");
+    if (this.#parts.ledger.record.container?.startId !== startId) await this.#removeContainer();
   }
 
-  /** The container's words repeat the path, which a user chose: they must not be read as the platform's. */
-  async #makeDirectory(path: string): Promise<void> {
-    const isMade = await this.#subject.mkdir(path, { recursive: true }).then(
-      () => true,
-      (error: unknown) => {
-        log("warn", "Working directory not created", { sandboxId: this.#state.id.toString(), error: messageOf(error) });
-        return false;
-      },
-    );
-    if (!isMade) throw new Error("the working directory could not be created");
+  /** A restore and a setup are for a fresh container: the same start may have begun them in the one that runs. */
+  async #removeContainer(): Promise<void> {
+    const { native, teardown } = this.#parts;
+    if (native.running && !(await teardown.kill())) throw new Error("the container of an earlier start could not be removed");
   }
 }

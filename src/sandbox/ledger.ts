@@ -26,12 +26,20 @@ export interface LiveContainer {
   readonly startedTime: number;
 }
 
+/** A restore that has begun and not ended well: into the container of which start, and where. */
+export interface HalfRestored {
+  readonly startId: string;
+  readonly dir: string;
+}
+
 export interface LedgerRecord {
   readonly fence: Fence | null;
   readonly admission: Admission;
   readonly operation: StartOperation | null;
   readonly container: LiveContainer | null;
   readonly exit: Exit | null;
+  /** Null where every restore that was begun has ended well. */
+  readonly halfRestored: HalfRestored | null;
 }
 
 /** As it may lie in storage: older versions wrote less. */
@@ -43,6 +51,7 @@ const EMPTY: LedgerRecord = {
   operation: null,
   container: null,
   exit: null,
+  halfRestored: null,
 };
 
 export class Ledger {

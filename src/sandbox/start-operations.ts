@@ -7,7 +7,14 @@
  */
 import { describeFailure } from "./container-errors.ts";
 import type { Ledger } from "./ledger.ts";
-import { START_CANCELLED, START_DEADLINE, type OperationFailure, type StartOperation, type StartOrder } from "./protocol.ts";
+import {
+  START_CANCELLED,
+  START_DEADLINE,
+  type OperationFailure,
+  type StartOperation,
+  type StartOrder,
+  type StartStep,
+} from "./protocol.ts";
 import type { StartGate } from "./start-gate.ts";
 import { StartAbortedError, StartRun, type AbortCause } from "./start-run.ts";
 import type { Teardown } from "./teardown.ts";
@@ -17,8 +24,8 @@ import { rejectionWithin } from "./waiting.ts";
 const LOOP_END_LIMIT_MS = 1_000;
 
 export interface StartEffects {
-  /** Starts and verifies a container; called within the gate's scope for `run`. */
-  launch(run: StartRun, order: StartOrder): Promise<void>;
+  /** Starts, prepares and verifies a container; called within the gate's scope for `run`. Tells each step after the first. */
+  launch(run: StartRun, order: StartOrder, enter: (step: StartStep) => void): Promise<void>;
   isRunning(): boolean;
   /** What the platform said where the last try of this start got no instance. */
   refusalOf(startId: string): string | null;
@@ -58,7 +65,16 @@ export class StartOperations {
     const previous = this.abort("Superseded");
     this.#ledger.update({
       admission: { state: "Admitted", startId: order.startId, deadlineTime, workspaceUid: order.workspaceUid },
-      operation: { startId: order.startId, state: "InProgress", specHash: order.specHash, startedTime, deadlineTime, failure: null },
+      operation: {
+        startId: order.startId,
+        state: "InProgress",
+        specHash: order.specHash,
+        directory: order.directory,
+        startedTime,
+        deadlineTime,
+        failure: null,
+        step: "Container",
+      },
       ...(isOfOtherSpec && { container: null }),
       // How an older container ended says nothing about this start.
       ...(interrupted === null && { exit: null }),
@@ -84,38 +100,57 @@ export class StartOperations {
       if (expired) this.#gate.run.abort("Deadline");
       return;
     }
-    const resumable = admission.state === "Admitted" && admission.startId === operation.startId && operation.failure === null;
+    const isAdmitted = admission.state === "Admitted" && admission.startId === operation.startId && operation.failure === null;
+    // Its container had answered: the place in the lane has been given back, and a fresh container needs another.
+    const resumable = isAdmitted && (operation.step ?? "Container") === "Container";
     if (resumable && !expired) {
       if (operation.state === "InProgress") this.#ledger.update({ operation: { ...operation, state: "Interrupted" } });
       return;
     }
-    const state = expired && resumable ? "TimedOut" : "Failed";
-    const failure = operation.failure ?? interruptionFailure(state);
+    const state = expired && isAdmitted ? "TimedOut" : "Failed";
+    // What a restore does to the object may be why it was reset: it counts, or it would be tried for ever.
+    const code = state === "TimedOut" ? START_DEADLINE : isAdmitted ? null : START_CANCELLED;
+    const failure = operation.failure ?? interruptionFailure(code);
     this.#ledger.revoke({ operation: { ...operation, state, failure } });
     if (this.#effects.isRunning()) this.#effects.keepAlive(this.#teardown.kill());
   }
 
   async #perform(run: StartRun, order: StartOrder, previous: Promise<void>): Promise<void> {
-    const deadline = setTimeout(() => run.abort("Deadline"), Math.max(0, run.deadlineTime - Date.now()));
+    run.watchDeadline();
     let launch = Promise.resolve();
     try {
       await run.orAborted(previous);
-      launch = this.#gate.within(run, () => this.#effects.launch(run, order));
+      launch = this.#gate.within(run, () => this.#effects.launch(run, order, (step) => this.#enter(run, order, step)));
       await run.orAborted(launch);
       this.#succeed(run);
     } catch (error) {
-      await this.#giveUp(run, order, await underlying(error, run, launch));
+      await this.#giveUp(run, order, await this.#reasonOf(error, run, launch));
     } finally {
-      clearTimeout(deadline);
+      run.unwatchDeadline();
       this.#gate.close(run);
     }
+  }
+
+  /** The container has answered: the run may start no other, and the time for what is left begins to count. */
+  #enter(run: StartRun, order: StartOrder, step: StartStep): void {
+    run.signal.throwIfAborted();
+    run.closeStartWindow();
+    if (this.#ledger.record.operation?.step === "Container") run.watchDeadline(Date.now() + order.prepareTimeoutMs);
+    this.#write(run, { step, deadlineTime: run.deadlineTime });
   }
 
   #succeed(run: StartRun): void {
     run.signal.throwIfAborted();
     if (!this.#effects.isRunning()) throw new Error("the container ended as soon as it was verified");
-    this.#write(run, { state: "Succeeded" });
+    this.#write(run, { state: "Succeeded", endedTime: Date.now() });
     this.#effects.announce();
+  }
+
+  /** Beneath an abort the error of the SDK's loop, where that gives one soon. Not in the later steps, whose words may be a user's. */
+  async #reasonOf(error: unknown, run: StartRun, launch: Promise<void>): Promise<unknown> {
+    if (run.abortCause === null) return error;
+    const isStarting = this.#ledger.record.operation?.step === "Container";
+    return new StartAbortedError(run.abortCause, isStarting ? await rejectionWithin(launch, LOOP_END_LIMIT_MS) : undefined);
   }
 
   async #giveUp(run: StartRun, order: StartOrder, error: unknown): Promise<void> {
@@ -144,13 +179,6 @@ export class StartOperations {
   }
 }
 
-/** The error of the SDK's loop beneath an abort, where it gives one soon. */
-async function underlying(error: unknown, run: StartRun, launch: Promise<void>): Promise<unknown> {
-  if (run.abortCause === null) return error;
-  return new StartAbortedError(run.abortCause, await rejectionWithin(launch, LOOP_END_LIMIT_MS));
-}
-
-function interruptionFailure(state: "TimedOut" | "Failed"): OperationFailure {
-  const messages = ["the sandbox was reset while the start was under way"];
-  return { messages, code: state === "TimedOut" ? START_DEADLINE : START_CANCELLED, exitCode: null, retryAfterMs: null };
+function interruptionFailure(code: string | null): OperationFailure {
+  return { messages: ["the sandbox was reset while the start was under way"], code, exitCode: null, retryAfterMs: null };
 }

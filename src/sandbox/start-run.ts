@@ -26,14 +26,20 @@ export class StartAbortedError extends Error {
 
 export class StartRun {
   readonly startId: string;
-  readonly deadlineTime: number;
   readonly #controller = new AbortController();
+  #deadlineTime: number;
+  /** Set while the deadline is watched. */
+  #deadline: ReturnType<typeof setTimeout> | null = null;
   #mayStart = true;
   #abortCause: AbortCause | null = null;
 
   constructor(startId: string, deadlineTime: number) {
     this.startId = startId;
-    this.deadlineTime = deadlineTime;
+    this.#deadlineTime = deadlineTime;
+  }
+
+  get deadlineTime(): number {
+    return this.#deadlineTime;
   }
 
   get signal(): AbortSignal {
@@ -51,6 +57,18 @@ export class StartRun {
 
   closeStartWindow(): void {
     this.#mayStart = false;
+  }
+
+  /** Aborts the run at its deadline, which may be moved. */
+  watchDeadline(deadlineTime = this.#deadlineTime): void {
+    this.unwatchDeadline();
+    this.#deadlineTime = deadlineTime;
+    this.#deadline = setTimeout(() => this.abort("Deadline"), Math.max(0, deadlineTime - Date.now()));
+  }
+
+  unwatchDeadline(): void {
+    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    this.#deadline = null;
   }
 
   /** The first cause stays. */

@@ -8,26 +8,32 @@
  * 11. A call with a lower epoch, or about another incarnation, changes nothing.
  * 13. The object may be reset at any await: what must be known then is in the ledger, and the next observation settles it.
  */
-import { Sandbox } from "@cloudflare/sandbox";
+import type { BackupOptions, Sandbox } from "@cloudflare/sandbox";
 import { Activity } from "./activity.ts";
+import type { BackupBindings } from "./backup-objects.ts";
+import { BackupOperations } from "./backup-operations.ts";
 import { ContainerWatch } from "./container-watch.ts";
 import { hasRow } from "./desired.ts";
 import { Ending } from "./ending.ts";
 import { isExpired, passFence, UNNAMED } from "./fencing.ts";
 import { guardClient } from "./guarded-client.ts";
 import { guardContainer } from "./guarded-container.ts";
+import { rememberingRestore } from "./half-restored.ts";
 import { Launcher } from "./launcher.ts";
 import { Ledger } from "./ledger.ts";
+import type { BackupResult } from "./no-wake-backup.ts";
+import { NoWakeSandbox } from "./no-wake-sandbox.ts";
 import { poke } from "./poke.ts";
-import type { Answer, Fence, OrphanAnswer, SandboxFacts, StartOrder, WorkspaceControl } from "./protocol.ts";
+import type { Answer, BackupAnswer, BackupOrder, Fence, OrphanAnswer, SandboxFacts, StartOrder, WorkspaceControl } from "./protocol.ts";
 import { refusalResponse, StartRefusedError } from "./refusal.ts";
+import { containerOf, replaceContainer } from "./replaced-methods.ts";
 import { StartGate } from "./start-gate.ts";
 import { StartOperations } from "./start-operations.ts";
 import { Teardown } from "./teardown.ts";
 import { Traffic } from "./traffic.ts";
 import { settledWithin } from "./waiting.ts";
 
-export interface SandboxEnv {
+export interface SandboxEnv extends BackupBindings {
   readonly DB?: D1Database;
 }
 
@@ -35,8 +41,10 @@ type StartArguments = Parameters<Sandbox["start"]>;
 type FetchArguments = Parameters<Sandbox["containerFetch"]>;
 
 const SERVICE_UNAVAILABLE = 503;
+/** How long a backup is kept is the controller's decision; the SDK's own limit is far beyond. */
+const TEN_YEARS_SECONDS = 10 * 365 * 86_400;
 
-export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceControl {
+export class WorkspaceSandbox extends NoWakeSandbox<SandboxEnv> implements WorkspaceControl {
   readonly #native: Container;
   readonly #ledger: Ledger;
   readonly #gate: StartGate;
@@ -44,21 +52,31 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
   readonly #activity: Activity;
   readonly #traffic: Traffic;
   readonly #operations: StartOperations;
+  readonly #backups: BackupOperations;
   readonly #ending: Ending;
+  /** Of the start that this memory began last. */
+  #startEnv: Readonly<Record<string, string>> = {};
 
   constructor(ctx: DurableObjectState<{}>, env: SandboxEnv) {
-    const native = ctx.container;
-    if (native === undefined) throw new Error("Containers have not been enabled for this Durable Object class");
+    const native = containerOf(ctx);
     const ledger = new Ledger(ctx.storage.kv);
     const gate = new StartGate(ledger);
     const announce = () => ctx.waitUntil(poke(env.DB, ledger.record.admission.workspaceUid, Date.now()));
     const watch = new ContainerWatch(native, ledger, announce);
     const activity = new Activity(ctx.storage.kv, ledger, () => Date.now());
     const traffic = new Traffic(activity);
-    Object.defineProperty(ctx, "container", { configurable: true, value: guardContainer(native, gate, watch, traffic) });
+    replaceContainer(ctx, guardContainer(native, gate, watch, traffic));
     super(ctx, env);
     const teardown = new Teardown(native, ledger);
-    const launcher = new Launcher(this, ctx, native, ledger, teardown);
+    const launcher = new Launcher({
+      subject: this,
+      sandboxId: ctx.id.toString(),
+      storage: ctx.storage,
+      native,
+      ledger,
+      teardown,
+      bucket: env.BACKUP_BUCKET,
+    });
     this.#native = native;
     this.#ledger = ledger;
     this.#gate = gate;
@@ -66,14 +84,21 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     this.#activity = activity;
     this.#traffic = traffic;
     this.#operations = new StartOperations(ledger, gate, teardown, {
-      launch: (run, order) => traffic.apart(() => launcher.launch(run, order)),
+      launch: (run, order, enter) => traffic.apart(() => launcher.launch(run, order, enter)),
       isRunning: () => native.running,
       refusalOf: (startId) => watch.refusalOf(startId),
       keepAlive: (work) => ctx.waitUntil(work),
       announce,
     });
+    this.#backups = new BackupOperations(ctx.storage.kv, ledger, {
+      take: (order) => this.createBackupIfRunning(toOptions(order), order.timeoutMs),
+      isRunning: () => native.running,
+      sync: () => ctx.storage.sync(),
+      keepAlive: (work) => ctx.waitUntil(work),
+      announce,
+    });
     this.#ending = new Ending({ sandbox: this, storage: ctx.storage, native, ledger, gate, teardown, operations: this.#operations });
-    this.#guardClients();
+    guardClient(this, () => gate.trafficRefusal(native.running), traffic);
   }
 
   async observeWorkspace(fence: Fence): Promise<Answer> {
@@ -88,8 +113,15 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     if (refusal !== null) return { accepted: false, refusal, facts: this.#facts() };
     if (this.#ending.isFinal) return { accepted: false, refusal: "Destroyed", facts: this.#facts() };
     this.#operations.settle(Date.now());
+    this.#startEnv = order.env;
     await settledWithin(this.#operations.begin(order, Date.now()), waitMs);
     return { accepted: true, facts: this.#facts() };
+  }
+
+  async backupWorkspace(fence: Fence, order: BackupOrder, waitMs: number): Promise<BackupAnswer> {
+    const refusal = passFence(this.#ledger, fence, Date.now());
+    if (refusal !== null) return { accepted: false, refusal };
+    return { accepted: true, report: await this.#backups.run(order, waitMs) };
   }
 
   async stopWorkspace(fence: Fence, graceMs: number): Promise<Answer> {
@@ -137,6 +169,19 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
     return refusedSince === null ? response : refusalResponse(refusedSince);
   }
 
+  /** A backup is no use of the workspace, whoever asked for it. */
+  override async createBackupIfRunning(options: BackupOptions, limitMs?: number): Promise<BackupResult> {
+    return this.#traffic.apart(() => super.createBackupIfRunning(options, limitMs));
+  }
+
+  override async restoreBackup(...backup: Parameters<Sandbox["restoreBackup"]>): ReturnType<Sandbox["restoreBackup"]> {
+    return rememberingRestore(this.#ledger, backup[0].dir, () => super.restoreBackup(...backup));
+  }
+
+  protected override secrets(): Readonly<Record<string, string>> {
+    return { ...super.secrets(), ...this.#startEnv };
+  }
+
   override async start(...options: StartArguments): Promise<void> {
     this.#assertReachable();
     await super.start(...options);
@@ -158,19 +203,6 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
   override async onStart(): Promise<void> {
     this.#gate.containerAnswered();
     await super.onStart();
-  }
-
-  /** The SDK replaces its client whenever the transport is set. */
-  #guardClients(): void {
-    const refusal = () => this.#gate.trafficRefusal(this.#native.running);
-    const guard = (client: typeof this.client) => guardClient(client, refusal, this.#traffic);
-    let guarded = guard(this.client);
-    Object.defineProperty(this, "client", {
-      get: () => guarded,
-      set: (client: typeof this.client) => {
-        guarded = guard(client);
-      },
-    });
   }
 
   #assertReachable(): void {
@@ -205,4 +237,8 @@ export class WorkspaceSandbox extends Sandbox<SandboxEnv> implements WorkspaceCo
       activityTime: running ? this.#activity.time : null,
     };
   }
+}
+
+function toOptions({ backupId, directory, excludes, localBucket }: BackupOrder): BackupOptions {
+  return { dir: directory, name: `mooring:${backupId}`, excludes: [...excludes], ttl: TEN_YEARS_SECONDS, localBucket };
 }

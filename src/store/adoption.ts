@@ -46,7 +46,7 @@ export async function adoptInstance(
     db.delete(unclaimed).where(and(eq(unclaimed.doId, doId), isWritten(uid))),
     recordEvent(db, { uid, namespace, name, doId, actor: actor ?? null }, ADOPTED, now, isWritten(uid)),
   ]);
-  return inserted ? { ...toWorkspace(inserted, null), sandboxId } : null;
+  return inserted ? toWorkspace(inserted, { sandboxId, lastBackup: null }) : null;
 }
 
 /** In a name that Mooring gave, of a workspace that this database does not know any more. */

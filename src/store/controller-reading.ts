@@ -1,6 +1,8 @@
 /** The controller's one row and the operator's settings, as the API shows them. */
+import type { BackupSweepRecord } from "../backup.ts";
 import type { ControllerSettings, InventoryRecord } from "../unclaimed.ts";
 import type { Instant } from "../workspace.ts";
+import { toBackupSweepRecord } from "./backup-sweep-record.ts";
 import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
 import { toInventoryRecord } from "./inventory-record.ts";
@@ -12,6 +14,8 @@ export interface ControllerState {
   readonly startBrake: { readonly untilTime: Instant | null; readonly reason: string | null; readonly message: string | null };
   /** Null before the first inventory sweep. */
   readonly inventory: InventoryRecord | null;
+  /** Null before the first sweep of the bucket. */
+  readonly backupSweep: BackupSweepRecord | null;
 }
 
 export interface ControllerView {
@@ -45,5 +49,6 @@ function toState(row: typeof controller.$inferSelect): ControllerState {
     lease: { holder, epoch, expiresTime },
     startBrake: { untilTime: brakeUntilTime, reason: brakeReason, message: brakeMessage },
     inventory: toInventoryRecord(row.inventory),
+    backupSweep: toBackupSweepRecord(row.backupSweep),
   };
 }

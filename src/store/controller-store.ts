@@ -1,4 +1,7 @@
 /** All that the controller asks of the store, as one port: the simulation has another implementation of the same. */
+import { claimBackup } from "./backup-progress.ts";
+import { claimBackupDeletion, expireBackupRecords, forgetBackup, readDeletions, readRetentionCandidates } from "./backup-removal.ts";
+import { claimObjectRemoval, readBackupSweepView, recordBackupSweep } from "./backup-sweep.ts";
 import type { Database } from "./db.ts";
 import { loadDue } from "./due.ts";
 import { expireEvents } from "./events.ts";
@@ -23,6 +26,15 @@ export function createControllerStore(db: Database) {
     recordSweep: withDatabase(db, recordSweep),
     claimDestroy: withDatabase(db, claimDestroy),
     expireEvents: withDatabase(db, expireEvents),
+    claimBackup: withDatabase(db, claimBackup),
+    readDeletions: withDatabase(db, readDeletions),
+    forgetBackup: withDatabase(db, forgetBackup),
+    readRetentionCandidates: withDatabase(db, readRetentionCandidates),
+    claimBackupDeletion: withDatabase(db, claimBackupDeletion),
+    expireBackupRecords: withDatabase(db, expireBackupRecords),
+    readBackupSweepView: withDatabase(db, readBackupSweepView),
+    recordBackupSweep: withDatabase(db, recordBackupSweep),
+    claimObjectRemoval: withDatabase(db, claimObjectRemoval),
   };
 }
 

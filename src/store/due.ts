@@ -3,6 +3,8 @@ import { and, asc, eq, gt, isNotNull, isNull, lte, or, type SQL, sql } from "dri
 import type { ControllerSettings } from "../unclaimed.ts";
 import type { Instant } from "../workspace.ts";
 import type { WorkspaceRecord } from "../workspace-record.ts";
+import { backupColumns, isUnrestorable, toBackupMemory } from "./backup-memory.ts";
+import { isBackingUp } from "./backup-selections.ts";
 import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
 import { type RunningLimits, isQuotaReached } from "./quota.ts";
@@ -31,12 +33,17 @@ export interface DueQuery {
   readonly resyncIntervalMs: number;
   readonly laneWidth: number;
   readonly runningLimits: RunningLimits;
+  /** Whether backups are taken: then each record has what is known of its own. */
+  readonly backups: boolean;
   /** Of each of the three lists. */
   readonly limit: number;
 }
 
 export interface DueWorkspaces {
-  /** Those whose sandbox does not answer come last; of the others deletions first, then what has waited longest. */
+  /**
+   * Those whose sandbox does not answer come last; of the others deletions first, of those and of the rest what follows a backup last,
+   * then what has waited longest.
+   */
   readonly due: readonly WorkspaceRecord[];
   /** In the order of their turns. */
   readonly resync: readonly WorkspaceRecord[];
@@ -49,16 +56,18 @@ export async function loadDue(db: Database, query: DueQuery): Promise<DueWorkspa
   const { now, limit, laneWidth, resync, runningLimits } = query;
   const brakeIsOn = sql`EXISTS (SELECT 1 FROM ${controller} WHERE ${controller.brakeUntilTime} > ${now})`;
   const [due, turns, startable, [lanes], settings] = await db.batch([
-    selectRecords(db, now, runningLimits)
+    selectRecords(db, query)
       .where(and(isNotNull(workspaces.nextReconcileTime), lte(workspaces.nextReconcileTime, now)))
       .orderBy(
         sql`${workspaces.unreachableTime} IS NOT NULL`,
         sql`${workspaces.deletionTime} IS NULL`,
+        // They may be many, and are looked after often: before the others, they would fill the list.
+        isBackingUp,
         asc(workspaces.nextReconcileTime),
         asc(workspaces.resourceVersion),
       )
       .limit(limit),
-    selectRecords(db, now, runningLimits)
+    selectRecords(db, query)
       // What is due within the interval is looked at anyway.
       .where(
         and(
@@ -68,7 +77,7 @@ export async function loadDue(db: Database, query: DueQuery): Promise<DueWorkspa
       )
       .orderBy(resync === null ? sql`1` : inTurn(resync))
       .limit(limit),
-    selectRecords(db, now, runningLimits)
+    selectRecords(db, query)
       .where(
         and(
           isNotNull(workspaces.queuedTime),
@@ -86,27 +95,38 @@ export async function loadDue(db: Database, query: DueQuery): Promise<DueWorkspa
       .where(gt(startLane.deadlineTime, now)),
     selectSettings(db),
   ]);
+  const read = (row: RecordRow) => readRecord(row, query.backups);
   return {
-    due: due.map(readRecord),
-    resync: turns.map(readRecord),
-    startable: startable.slice(0, Math.max(0, laneWidth - (lanes?.held ?? 0))).map(readRecord),
+    due: due.map(read),
+    resync: turns.map(read),
+    startable: startable.slice(0, Math.max(0, laneWidth - (lanes?.held ?? 0))).map(read),
     settings: toSettings(settings),
   };
 }
 
 /** A lane place whose deadline passed is nobody's: its start can no longer happen. */
-export function selectRecords(db: Database, now: Instant, runningLimits: RunningLimits) {
+export function selectRecords(db: Database, { now, runningLimits, backups }: Pick<DueQuery, "now" | "runningLimits" | "backups">) {
   const quotaReached = isQuotaReached(runningLimits, sql`${workspaces.namespace}`, sql`${workspaces.uid}`).as("quota_reached");
   return db
-    .select({ workspace: workspaces, instance: instanceColumns, lane: laneColumns, quotaReached })
+    .select({
+      workspace: workspaces,
+      instance: instanceColumns,
+      lane: laneColumns,
+      quotaReached,
+      unrestorable: isUnrestorable(backups).as("unrestorable"),
+      memory: backupColumns(backups),
+    })
     .from(workspaces)
     .leftJoin(instances, eq(instances.workspaceUid, workspaces.uid))
     .leftJoin(startLane, and(eq(startLane.workspaceUid, workspaces.uid), gt(startLane.deadlineTime, now)))
     .$dynamic();
 }
 
-export function readRecord(row: Awaited<ReturnType<typeof selectRecords>>[number]): WorkspaceRecord {
-  return toRecord(row.workspace, row.instance, row.lane, row.quotaReached);
+type RecordRow = Awaited<ReturnType<typeof selectRecords>>[number];
+
+export function readRecord(row: RecordRow, backups: boolean): WorkspaceRecord {
+  const { workspace, memory, ...found } = row;
+  return toRecord(workspace, { ...found, backups: backups ? toBackupMemory(memory) : null });
 }
 
 function isTurn({ from, to, wraps }: ResyncWindow): SQL | undefined {

@@ -5,7 +5,7 @@
  * written in the same batch, and only where the write took place.
  */
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { Instant, Workspace, WorkspaceSpec } from "../workspace.ts";
+import type { BackupPolicy, Instant, Workspace, WorkspaceSpec } from "../workspace.ts";
 import type { WorkspaceEvent } from "../workspace-record.ts";
 import type { Database } from "./db.ts";
 import { capEvents, recordEvent } from "./events.ts";
@@ -36,7 +36,7 @@ export async function createWorkspace(
     .onConflictDoNothing()
     .returning();
   const [, [inserted]] = await db.batch([nextVersion(db), insert, ...history(db, { ...workspace, actor }, CREATED, now)]);
-  return inserted ? toWorkspace(inserted, null) : null;
+  return inserted ? toWorkspace(inserted, { sandboxId: null, lastBackup: null }) : null;
 }
 
 export interface Replacement {
@@ -45,6 +45,8 @@ export interface Replacement {
   readonly spec: WorkspaceSpec;
   /** Whether the normalised spec is another wish; only then the generation rises and the controller is called. */
   readonly specChanged: boolean;
+  /** Whether `spec.source` is another: what it was pinned to is pinned no more. */
+  readonly sourceChanged?: boolean;
   /** For the history: what of the spec changed, without any value. */
   readonly change?: string;
   readonly now: Instant;
@@ -57,7 +59,7 @@ export async function replaceWorkspace(
   replacement: Replacement,
   options: WriteOptions = {},
 ): Promise<Workspace | null> {
-  const { specChanged, change = "", now } = replacement;
+  const { specChanged, sourceChanged = false, change = "", now } = replacement;
   const fields = {
     labels: JSON.stringify(replacement.labels),
     annotations: JSON.stringify(replacement.annotations),
@@ -66,9 +68,15 @@ export async function replaceWorkspace(
       generation: current.generation + 1,
       nextReconcileTime: now,
     }),
+    ...(sourceChanged && { sourceBackupId: null }),
   };
   const event = specChanged ? ({ type: "Normal", reason: "SpecChanged", message: change } as const) : null;
   return await write(db, current, fields, event, now, options);
+}
+
+export interface DeletionOptions extends WriteOptions {
+  /** None is taken where it is left out. */
+  readonly finalBackup?: { readonly policy: BackupPolicy; readonly deadlineTime: Instant };
 }
 
 /** The workspace as it is being deleted, or null where `current` is out of date. */
@@ -76,9 +84,10 @@ export async function requestDeletion(
   db: Database,
   current: Workspace,
   now: Instant,
-  options: WriteOptions = {},
+  { finalBackup = { policy: "Skip", deadlineTime: now }, ...options }: DeletionOptions = {},
 ): Promise<Workspace | null> {
-  return await write(db, current, { deletionTime: now, nextReconcileTime: now }, DELETION_REQUESTED, now, options);
+  const fields = { finalBackup: finalBackup.policy, finalBackupDeadlineTime: finalBackup.deadlineTime };
+  return await write(db, current, { ...fields, deletionTime: now, nextReconcileTime: now }, DELETION_REQUESTED, now, options);
 }
 
 /** The workspace, to be woken from a suspension for idleness; null where `current` is out of date or there is no room. */
@@ -119,7 +128,7 @@ async function write(
     .returning();
   const after = event === null ? [] : history(db, { ...current, actor }, event, now);
   const [, [updated]] = await db.batch([nextVersion(db), update, ...after]);
-  return updated ? { ...toWorkspace(updated, null), sandboxId: current.sandboxId } : null;
+  return updated ? toWorkspace(updated, current) : null;
 }
 
 function updateWorkspaces(db: Database) {

@@ -3,8 +3,10 @@
  * only while the row still has it, and a sandbox refuses calls with a lower one (invariant 11).
  */
 import { and, eq, lte, type SQL, sql } from "drizzle-orm";
+import type { BackupSweepRecord } from "../backup.ts";
 import type { ControllerSettings, InventoryRecord } from "../unclaimed.ts";
 import type { Instant } from "../workspace.ts";
+import { toBackupSweepRecord } from "./backup-sweep-record.ts";
 import { selectSettings, toSettings } from "./controller-settings.ts";
 import type { Database } from "./db.ts";
 import { toInventoryRecord } from "./inventory-record.ts";
@@ -17,6 +19,8 @@ export interface Lease {
   readonly resyncTime: Instant;
   /** How the last inventory sweep went; null before the first. */
   readonly inventory: InventoryRecord | null;
+  /** How the last sweep of the bucket went; null before the first. */
+  readonly backupSweep: BackupSweepRecord | null;
   readonly settings: ControllerSettings;
 }
 
@@ -41,6 +45,7 @@ export async function acquireLease(db: Database, holder: string, now: Instant, l
     expiresTime: row.expiresTime,
     resyncTime: row.resyncTime,
     inventory: toInventoryRecord(row.inventory),
+    backupSweep: toBackupSweepRecord(row.backupSweep),
     settings: toSettings(settings),
   };
 }

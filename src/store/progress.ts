@@ -6,14 +6,17 @@
  */
 import { and, eq, isNull, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { Instance, Instant } from "../workspace.ts";
-import type { Conclusion, ObservedState, WorkspaceRecord } from "../workspace-record.ts";
+import type { Conclusion, WorkspaceRecord } from "../workspace-record.ts";
+import { endBackup, leaveBackups } from "./backup-progress.ts";
+import { isChange, isOtherInstance, isStillAdopted } from "./change.ts";
 import type { Database } from "./db.ts";
 import { capEvents, recordEvent } from "./events.ts";
 import { isHeld } from "./lease.ts";
 import { type RunningLimits, isQuotaReached } from "./quota.ts";
 import { controller, instances, startLane, unclaimed, workspaces } from "./schema.ts";
+import { nextBrake } from "./start-brake.ts";
 import { leaveUnclaimed } from "./unclaimed.ts";
-import { currentVersion, isWritten, nextVersion } from "./versions.ts";
+import { currentVersion, isCurrent, isWritten, nextVersion } from "./versions.ts";
 
 /** False where the row moved on meanwhile, or the lease is lost: the next pass decides afresh. Writes nothing where nothing changed. */
 export async function saveConclusion(
@@ -57,7 +60,7 @@ function memoryOf({ startId, idleTime, observed }: Conclusion) {
 
 function sideEffects(db: Database, record: WorkspaceRecord, conclusion: Conclusion, now: Instant) {
   const { uid, instance } = record;
-  const { running, event } = conclusion;
+  const { running, event, backup } = conclusion;
   const written = isWritten(record.uid);
   const count =
     instance === null || !isOtherInstance(instance, conclusion)
@@ -68,7 +71,8 @@ function sideEffects(db: Database, record: WorkspaceRecord, conclusion: Conclusi
             .set({ running, adopted: isStillAdopted(instance, conclusion) })
             .where(and(eq(instances.doId, instance.doId), written)),
         ];
-  return event === null ? count : [...count, recordEvent(db, record, event, now, written), capEvents(db, uid)];
+  const history = event === null ? [] : [recordEvent(db, record, event, now, written), capEvents(db, uid)];
+  return [...count, ...history, ...(backup === null ? [] : endBackup(db, record, backup, now))];
 }
 
 export interface Admission {
@@ -78,13 +82,17 @@ export interface Admission {
   readonly deadlineTime: Instant;
   readonly laneWidth: number;
   readonly runningLimits: RunningLimits;
+  /** What the start restores, as long as it is good; null: nothing. */
+  readonly restoredBackupId: string | null;
+  /** What `spec.source` stands for from this start on; null where the start restores no such thing and none was pinned before. */
+  readonly sourceBackupId: string | null;
   /** As concluded for a start that is about to begin. */
   readonly conclusion: Conclusion;
 }
 
 /**
  * The intent, committed before any start: a place in the lane, the ledger row, the new status. All of it or, where the lane has no
- * room, the brake is on, the row moved on or the lease is lost, nothing. Answers the row's new resource version.
+ * room, the brake is on, the row moved on, its backup is to go or the lease is lost, nothing. Answers the row's new resource version.
  */
 export async function admitStart(
   db: Database,
@@ -112,6 +120,7 @@ export async function admitStart(
       nextReconcileTime: now,
       ...memoryOf(conclusion),
       startId,
+      sourceBackupId: admission.sourceBackupId,
     })
     .where(and(eq(workspaces.uid, record.uid), isAdmitted))
     .returning({ resourceVersion: workspaces.resourceVersion });
@@ -134,18 +143,19 @@ export async function admitStart(
 }
 
 /**
- * Removes the row and its ledger; what it had is watched as unclaimed until a sweep confirms that it is gone. False where the row moved on
- * or the lease is lost.
+ * Removes the row and its ledger; what it had is watched as unclaimed until a sweep confirms that it is gone, and its backups are kept for
+ * a while. False where the row moved on or the lease is lost.
  */
 export async function forget(db: Database, epoch: number, record: WorkspaceRecord, now: Instant): Promise<boolean> {
   const isStillCurrent = sql`EXISTS (SELECT 1 FROM ${workspaces} WHERE ${isCurrent(record, epoch)})`;
   const isOwn = and(eq(instances.workspaceUid, record.uid), isStillCurrent);
-  const [, , , , , forgotten] = await db.batch([
+  const [, , , , , , forgotten] = await db.batch([
     nextVersion(db),
     leaveUnclaimed(db, isOwn, now),
     db.delete(instances).where(isOwn),
     recordEvent(db, record, { type: "Normal", reason: "Deleted", message: "" }, now, isStillCurrent),
     db.delete(startLane).where(and(eq(startLane.workspaceUid, record.uid), isStillCurrent)),
+    leaveBackups(db, record.uid, isStillCurrent, now),
     db.delete(workspaces).where(isCurrent(record, epoch)).returning({ uid: workspaces.uid }),
   ]);
   return forgotten.length === 1;
@@ -153,53 +163,16 @@ export async function forget(db: Database, epoch: number, record: WorkspaceRecor
 
 /** The workspace's time is up: deleted as if somebody had asked for it. False where the row moved on or the lease is lost. */
 export async function expire(db: Database, epoch: number, record: WorkspaceRecord, now: Instant): Promise<boolean> {
+  const { finalBackup, deadlineSeconds } = record.spec?.deletion ?? { finalBackup: "Skip", deadlineSeconds: 0 };
+  const deletion = { deletionTime: now, finalBackup, finalBackupDeadlineTime: now + deadlineSeconds * 1000 };
   const update = db
     .update(workspaces)
-    .set({ deletionTime: now, revision: sql`${workspaces.revision} + 1`, resourceVersion: currentVersion, nextReconcileTime: now })
+    .set({ ...deletion, revision: sql`${workspaces.revision} + 1`, resourceVersion: currentVersion, nextReconcileTime: now })
     .where(and(isCurrent(record, epoch), isNull(workspaces.deletionTime)))
     .returning({ uid: workspaces.uid });
   const event = { type: "Normal", reason: "Expired", message: "spec.expireTime has come." } as const;
   const [, updated] = await db.batch([nextVersion(db), update, recordEvent(db, record, event, now, isWritten(record.uid))]);
   return updated.length === 1;
-}
-
-function isChange(record: WorkspaceRecord, conclusion: Conclusion): boolean {
-  return (
-    conclusion.laneReleased ||
-    conclusion.brake !== null ||
-    record.reconcileRequestTime !== null ||
-    record.startId !== conclusion.startId ||
-    record.idleTime !== conclusion.idleTime ||
-    (record.instance !== null && isOtherInstance(record.instance, conclusion)) ||
-    essenceOf(record.observed) !== essenceOf(conclusion.observed) ||
-    record.failures !== conclusion.failures ||
-    record.nextRetryTime !== conclusion.nextRetryTime ||
-    record.readyTime !== conclusion.readyTime ||
-    record.queuedTime !== conclusion.queuedTime ||
-    record.unreachableTime !== conclusion.unreachableTime ||
-    record.nextReconcileTime !== conclusion.nextReconcileTime ||
-    JSON.stringify(record.status) !== JSON.stringify(conclusion.status)
-  );
-}
-
-/** Until this record's own start has vouched for what runs, or nothing runs any more. */
-function isStillAdopted({ adopted }: Instance, { running, readyTime }: Conclusion): boolean {
-  return adopted && running && readyTime === null;
-}
-
-function isOtherInstance(instance: Instance, conclusion: Conclusion): boolean {
-  return instance.running !== conclusion.running || instance.adopted !== isStillAdopted(instance, conclusion);
-}
-
-/** What of a look is worth a write by itself: not that it was used again, nor that it was seen once more. */
-function essenceOf(observed: ObservedState | null): string {
-  if (observed === null) return "";
-  const { kind, specHash, startedTime, differences } = observed;
-  return JSON.stringify([kind, specHash, startedTime, differences.map(({ type }) => type)]);
-}
-
-function isCurrent(record: WorkspaceRecord, epoch: number): SQL | undefined {
-  return and(eq(workspaces.uid, record.uid), eq(workspaces.resourceVersion, record.resourceVersion), isHeld(epoch));
 }
 
 /** A poke that came after the row was read asks for another look, whatever this pass concluded. */
@@ -209,7 +182,7 @@ function unlessPoked(record: WorkspaceRecord, nextReconcileTime: Instant | null)
 
 /** A place among those below the width that nobody holds, while no more than the width are held in all (the width may have shrunk). */
 function freePlace(epoch: number, record: WorkspaceRecord, admission: Admission, now: Instant): SQL {
-  const { startId, deadlineTime, laneWidth } = admission;
+  const { startId, deadlineTime, laneWidth, restoredBackupId } = admission;
   const slots = JSON.stringify(Array.from({ length: laneWidth }, (_, slot) => slot));
   return sql`
     SELECT free.value, ${startId}, ${record.uid}, ${record.queuedTime ?? now}, ${now}, ${deadlineTime}
@@ -219,6 +192,7 @@ function freePlace(epoch: number, record: WorkspaceRecord, admission: Admission,
       AND NOT EXISTS (SELECT 1 FROM controller WHERE brake_until_time > ${now})
       AND NOT ${isQuotaReached(admission.runningLimits, sql`${record.namespace}`, sql`${record.uid}`)}
       AND EXISTS (SELECT 1 FROM ${workspaces} WHERE ${isCurrent(record, epoch)})
+      AND (${restoredBackupId} IS NULL OR EXISTS (SELECT 1 FROM backups WHERE id = ${restoredBackupId} AND state = 'Completed'))
     LIMIT 1`;
 }
 
@@ -227,20 +201,3 @@ function ledgerRow(record: WorkspaceRecord, instance: Instance, now: Instant, is
     SELECT ${instance.doId}, ${instance.sandboxId}, ${record.uid}, ${record.namespace}, ${record.name}, ${instance.incarnation}, ${now}, 1, NULL, 0
     WHERE ${isAdmitted}`;
 }
-
-/** Each refusal in a row doubles the wait; a workspace that became Ready lets the brake go. */
-function nextBrake({ brake }: Conclusion, now: Instant) {
-  if (brake === null) return { brakeUntilTime: null, brakeFailures: 0, brakeReason: null, brakeMessage: null };
-  const doubled = sql`min(${BRAKE_MAX_MS}, ${BRAKE_BASE_MS} << min(${controller.brakeFailures}, 10))`;
-  return {
-    brakeUntilTime: sql<number>`${now} + ${brake.retryAfterMs === null ? doubled : Math.max(BRAKE_MIN_MS, Math.min(brake.retryAfterMs, BRAKE_MAX_MS))}`,
-    brakeFailures: sql<number>`${controller.brakeFailures} + 1`,
-    brakeReason: brake.reason,
-    brakeMessage: brake.message,
-  };
-}
-
-/** A platform that asks for no patience at all is not asked again in the same moment. */
-const BRAKE_MIN_MS = 1000;
-const BRAKE_BASE_MS = 5000;
-const BRAKE_MAX_MS = 300_000;

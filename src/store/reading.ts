@@ -1,14 +1,15 @@
 /** What the API reads. */
 import { and, asc, type Column, eq, inArray, type SQL, sql } from "drizzle-orm";
 import type { Instant, Workspace, WorkspaceName } from "../workspace.ts";
+import { newestGood } from "./backup-selections.ts";
 import type { Database } from "./db.ts";
-import { toWorkspace } from "./rows.ts";
+import { parseJson, toWorkspace } from "./rows.ts";
 import { controller, instances, sequence, workspaces } from "./schema.ts";
 import { instanceColumns } from "./selections.ts";
 
 export async function getWorkspace(db: Database, { namespace, name }: WorkspaceName): Promise<Workspace | null> {
   const [row] = await selectWorkspaces(db).where(and(eq(workspaces.namespace, namespace), eq(workspaces.name, name)));
-  return row ? toWorkspace(row.workspace, row.instance) : null;
+  return row ? readWorkspace(row) : null;
 }
 
 /** As in Kubernetes: `NotIn` and `DoesNotExist` also match what lacks the key. */
@@ -47,7 +48,7 @@ export async function listWorkspaces(db: Database, query: ListQuery): Promise<Wo
     .orderBy(asc(workspaces.namespace), asc(workspaces.name))
     .limit(limit);
   const [versions, rows] = await db.batch([db.select({ value: sequence.value }).from(sequence), page]);
-  return { items: rows.map((row) => toWorkspace(row.workspace, row.instance)), resourceVersion: versions[0]?.value ?? 0 };
+  return { items: rows.map(readWorkspace), resourceVersion: versions[0]?.value ?? 0 };
 }
 
 /** When the last tick ended that went through; null before the first. */
@@ -58,9 +59,21 @@ export async function readLastSweepTime(db: Database): Promise<Instant | null> {
 
 function selectWorkspaces(db: Database) {
   return db
-    .select({ workspace: workspaces, instance: instanceColumns })
+    .select({ workspace: workspaces, instance: instanceColumns, lastBackup: lastBackup.as("last_backup") })
     .from(workspaces)
     .leftJoin(instances, and(eq(instances.workspaceUid, workspaces.uid), eq(instances.incarnation, workspaces.incarnation)));
+}
+
+const lastBackup = sql.raw(newestGood("json_object('id', good.id, 'time', good.ended_time)", "good.workspace_uid = workspaces.uid")) as SQL<
+  string | null
+>;
+
+function readWorkspace(row: Awaited<ReturnType<typeof selectWorkspaces>>[number]): Workspace {
+  const sandboxId = row.instance?.sandboxId ?? null;
+  return toWorkspace(row.workspace, {
+    sandboxId,
+    lastBackup: row.lastBackup === null ? null : (parseJson(row.lastBackup) as Workspace["lastBackup"]),
+  });
 }
 
 /** `json_each` keeps the statement at one parameter; D1 allows 100. */

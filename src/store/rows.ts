@@ -1,13 +1,16 @@
 /** Rows and what they mean. A row is parsed, not trusted: what no longer reads well gets a defined meaning and never throws. */
 import { parseStoredSpec } from "../spec.ts";
-import type { Instance, Workspace } from "../workspace.ts";
-import type { LaneHold, WorkspaceRecord } from "../workspace-record.ts";
+import type { BackupPolicy, Workspace } from "../workspace.ts";
+import type { WorkspaceRecord } from "../workspace-record.ts";
 import type { workspaces } from "./schema.ts";
 import { toObserved, toStatus } from "./status.ts";
 
 type WorkspaceRow = typeof workspaces.$inferSelect;
 
-export function toWorkspace(row: WorkspaceRow, instance: Instance | null): Workspace {
+/** What a reader sees beside the row. */
+type Beside = Pick<Workspace, "sandboxId" | "lastBackup">;
+
+export function toWorkspace(row: WorkspaceRow, { sandboxId, lastBackup }: Beside): Workspace {
   return {
     uid: row.uid,
     namespace: row.namespace,
@@ -21,14 +24,18 @@ export function toWorkspace(row: WorkspaceRow, instance: Instance | null): Works
     annotations: toStringMap(row.annotations),
     spec: parseJson(row.spec),
     status: toStatus(parseJson(row.status)),
-    sandboxId: instance?.sandboxId ?? null,
+    sandboxId,
     incarnation: row.incarnation,
     failures: row.failures,
     nextRetryTime: row.nextRetryTime,
+    lastBackup,
   };
 }
 
-export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: LaneHold | null, quotaReached: boolean): WorkspaceRecord {
+/** Of a record: what does not lie in its own row. */
+type FoundBeside = Pick<WorkspaceRecord, "instance" | "lane" | "quotaReached" | "backups" | "unrestorable">;
+
+export function toRecord(row: WorkspaceRow, { instance, lane, quotaReached, backups, unrestorable }: FoundBeside): WorkspaceRecord {
   return {
     uid: row.uid,
     namespace: row.namespace,
@@ -36,6 +43,11 @@ export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: Lan
     generation: row.generation,
     resourceVersion: row.resourceVersion,
     deletionTime: row.deletionTime,
+    finalBackup: toPolicy(row.finalBackup),
+    finalBackupDeadlineTime: row.finalBackupDeadlineTime,
+    backups,
+    unrestorable,
+    sourceBackupId: row.sourceBackupId,
     spec: parseStoredSpec(parseJson(row.spec)),
     status: toStatus(parseJson(row.status)),
     incarnation: row.incarnation,
@@ -55,6 +67,11 @@ export function toRecord(row: WorkspaceRow, instance: Instance | null, lane: Lan
     nextReconcileTime: row.nextReconcileTime,
     resyncPhase: row.resyncPhase,
   };
+}
+
+/** A deletion that does not say, or says what this version does not know, waits for nothing. */
+function toPolicy(text: string | null): BackupPolicy {
+  return text === "Require" || text === "BestEffort" ? text : "Skip";
 }
 
 function toStringMap(text: string): Readonly<Record<string, string>> {

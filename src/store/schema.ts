@@ -41,6 +41,11 @@ export const workspaces = sqliteTable(
     observed: text("observed"),
     // Fixed at creation: where in the resync interval the workspace's turn is, in millionths.
     resyncPhase: integer("resync_phase").notNull(),
+    // Written with the deletion, by the API or the controller that expires the workspace.
+    finalBackup: text("final_backup"),
+    finalBackupDeadlineTime: integer("final_backup_deadline_time"),
+    // Written by the controller, cleared by the API with another `spec.source`.
+    sourceBackupId: text("source_backup_id"),
   },
   (table) => [
     uniqueIndex("workspaces_name").on(table.namespace, table.name),
@@ -102,6 +107,64 @@ export const unclaimed = sqliteTable(
   },
   (table) => [index("unclaimed_workspace").on(table.workspaceUid)],
 );
+
+/** One row for each backup that was asked for, and for each that was claimed. Outlives its workspace. */
+export const backups = sqliteTable(
+  "backups",
+  {
+    id: text("id").primaryKey(),
+    workspaceUid: text("workspace_uid").notNull(),
+    namespace: text("namespace").notNull(),
+    name: text("name").notNull(),
+    trigger: text("trigger").notNull(),
+    state: text("state").notNull(),
+    reason: text("reason").notNull().default(""),
+    message: text("message").notNull().default(""),
+    directory: text("directory").notNull(),
+    requestedTime: integer("requested_time").notNull(),
+    // Written with the claim.
+    startId: text("start_id"),
+    generation: integer("generation"),
+    startedTime: integer("started_time"),
+    deadlineTime: integer("deadline_time"),
+    /** Failed attempts in a row, this one included once it has failed. */
+    failures: integer("failures").notNull().default(0),
+    // Written with the outcome.
+    endedTime: integer("ended_time"),
+    objectId: text("object_id"),
+    sizeBytes: integer("size_bytes"),
+    // Written by the sweep of the bucket, and with the end of the workspace.
+    lostTime: integer("lost_time"),
+    workspaceGoneTime: integer("workspace_gone_time"),
+  },
+  (table) => [
+    /** One at most is asked for or under way. */
+    uniqueIndex("backups_active")
+      .on(table.workspaceUid)
+      .where(sql`state IN ('Requested', 'InProgress')`),
+    index("backups_workspace").on(table.workspaceUid, table.startedTime),
+    index("backups_good")
+      .on(table.workspaceUid, table.endedTime)
+      .where(sql`state = 'Completed'`),
+    index("backups_name").on(table.namespace, table.name, table.requestedTime, table.id),
+    index("backups_deleting")
+      .on(table.id)
+      .where(sql`state = 'Deleting'`),
+    uniqueIndex("backups_object")
+      .on(table.objectId)
+      .where(sql`object_id IS NOT NULL`),
+  ],
+);
+
+/** Backups in the bucket that no row knows, until their objects are gone. */
+export const unclaimedBackups = sqliteTable("unclaimed_backups", {
+  objectId: text("object_id").primaryKey(),
+  uploadedTime: integer("uploaded_time").notNull(),
+  sizeBytes: integer("size_bytes").notNull(),
+  firstSeenTime: integer("first_seen_time").notNull(),
+  lastSeenTime: integer("last_seen_time").notNull(),
+  timesSeen: integer("times_seen").notNull(),
+});
 
 /** One row for each change worth telling. Kept after the workspace is gone, until it is too old. */
 export const events = sqliteTable(
@@ -171,6 +234,8 @@ export const controller = sqliteTable("controller", {
   brakeMessage: text("brake_message"),
   /** How the last inventory sweep went, as JSON. */
   inventory: text("inventory"),
+  /** How the last sweep of the bucket went, as JSON. */
+  backupSweep: text("backup_sweep"),
 });
 
 /** One row: the last resource version given out. */

@@ -28,7 +28,7 @@ export function toStatus(stored: unknown): WorkspaceStatus {
 }
 
 const storedObserved = z.object({
-  kind: z.enum(["Absent", "Stopped", "Starting", "Failed", "Unverified", "Running", "Destroying", "Destroyed"]),
+  kind: z.enum(["Absent", "Stopped", "Starting", "Preparing", "Failed", "Unverified", "Running", "Destroying", "Destroyed"]),
   specHash: z.string().nullable(),
   startedTime: z.number().nullable(),
   activityTime: z.number().nullable(),

@@ -24,7 +24,7 @@ export function workspaceRow(workspace: NewWorkspace, incarnation: number | SQL,
   );
   return sql`
     SELECT ${uid}, ${namespace}, ${name}, ${spec}, ${labels}, ${annotations}, 1, 1, ${now}, NULL, ${currentVersion}, ${now}, NULL, NULL,
-      ${status}, ${incarnation}, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ${resyncPhase(uid)}
+      ${status}, ${incarnation}, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ${resyncPhase(uid)}, NULL, NULL, NULL
     WHERE ${condition}`;
 }
 

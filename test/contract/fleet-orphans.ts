@@ -13,7 +13,7 @@ export function orphanContract(begin: () => Promise<ContractSubject>): void {
       await use();
       expect(await start("s1", { adopt: true })).toMatchObject({ kind: "Running", startId: "s1", specHash: "v1:hash" });
       const { started, active } = await times();
-      expect(active).toBe(started);
+      expect(active).toBeGreaterThanOrEqual(started);
       expect([world.runs(instance), world.containers(instance)]).toEqual([true, containers]);
     });
 
@@ -26,7 +26,7 @@ export function orphanContract(begin: () => Promise<ContractSubject>): void {
       expect(await start("s2", { adopt: true })).toMatchObject({ kind: "Running", startId: "s2" });
       const { started, active } = await times();
       expect(started).toBeGreaterThan(before.active);
-      expect(active).toBe(started);
+      expect(active).toBeGreaterThanOrEqual(started);
       expect(world.containers(instance)).toBe(1);
     });
 

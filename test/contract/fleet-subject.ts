@@ -54,6 +54,9 @@ export async function newSubject(makeWorld: MakeWorld) {
     env: { A: "1" },
     specHash: "v1:hash",
     adopt: false,
+    prepareTimeoutMs: 60_000,
+    restore: null,
+    setup: [],
     ...change,
   });
   const observe = (epoch = 1) => world.run(fleet.observe(instance, epoch));

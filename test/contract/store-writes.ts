@@ -23,7 +23,9 @@ export async function beginWith(makeWorld: () => Promise<StoreWorld>) {
   return { ...world, record, lease, row, admit };
 }
 
-export function storeWritesContract(begin: () => ReturnType<typeof beginWith>): void {
+export type Begin = () => ReturnType<typeof beginWith>;
+
+export function storeWritesContract(begin: Begin): void {
   describe("a conclusion", () => {
     it("is written once, by who holds the lease, over the row that was read", async () => {
       const { store, create, record, lease, row } = await begin();

@@ -1,5 +1,8 @@
 /** What every controller store must do. The simulation's is in memory, the product's is D1: both are held to this. */
 import { describe, expect, it } from "vitest";
+import { storeBackupWritesContract } from "./store-backup-writes.ts";
+import { storeBackupsContract } from "./store-backups.ts";
+import { storeRemovalsContract } from "./store-removals.ts";
 import { beginWith, storeWritesContract } from "./store-writes.ts";
 import { type Columns, LEASE_MS, NOW, QUERY, type StoreWorld, sweepOf, unchanged } from "./store-world.ts";
 
@@ -125,6 +128,9 @@ export function storeContract(name: string, makeWorld: () => Promise<StoreWorld>
     });
 
     storeWritesContract(begin);
+    storeBackupsContract(begin);
+    storeBackupWritesContract(begin);
+    storeRemovalsContract(begin);
   });
 }
 

@@ -36,6 +36,8 @@ const table: readonly Row[] = [
   ["exited, no code",  "Missing",   "Missing",    "-",          "no"],
   ["told to go",       "Missing",   "Missing",    "-",          "no"],
   ["starting",         "Missing",   "Missing",    "Unexpected", "yes"],
+  ["restoring",        "Missing",   "Missing",    "Unexpected", "yes"],
+  ["setting up",       "Missing",   "Missing",    "Unexpected", "yes"],
   ["failed transient", "Missing",   "Missing",    "-",          "no"],
   ["failed permanent", "Missing",   "Missing",    "-",          "no"],
   ["failed capacity",  "Missing",   "Missing",    "-",          "no"],

@@ -120,7 +120,9 @@ const startedAgo = (ms: number) => runs({ startedTime: NOW - ms, activityTime: N
 const capacity = failed("Capacity", "CapacityUnavailable");
 const rateLimited = failed("RateLimited", "RateLimited", { retryAfterMs: 30_000 });
 
-type Row = readonly [situation: string, record: WorkspaceRecord, action: Action["kind"], observed: Observation, expected: string];
+/** Where backups are not taken: all but `Backup`. */
+type Plain = Exclude<Action, { readonly trigger: unknown }>["kind"];
+type Row = readonly [situation: string, record: WorkspaceRecord, action: Plain, observed: Observation, expected: string];
 
 // oxfmt-ignore
 const toward: readonly Row[] = [
@@ -173,6 +175,8 @@ const limits: readonly Row[] = [
   ["of several times the earliest counts: forgiving", both,      "Rest",   startedAgo(0),     "Ready | Ready=True(ContainerHealthy) | look +540s | failures 1 | ready -60s"],
   ["idle: marked before the stop",                   mayIdle,    "Suspend", usedAgo(IDLE_FOR), "Suspending | Ready=False(IdleTimeout) Reconciling=True(IdleTimeout) | look +0s | idle +0s"],
   ["idle: the stop takes a while",                   idle,       "Stop",   running,           "Suspending | Ready=False(IdleTimeout) Reconciling=True(IdleTimeout) | look +2s | idle -5s"],
+  ["idle: whoever comes back before the stop ends it", idle,     "Rest",   usedAgo(SECOND),   "Ready | Ready=True(ContainerHealthy) | look +599s | ready +0s"],
+  ["idle: also during an operator's hold",           idlePaused, "Rest",   usedAgo(SECOND),   "Ready | Ready=True(ContainerHealthy) | steady | ready +0s"],
   ["idle: stopped",                                  idle,       "Stop",   exited(143),       "Suspended | Ready=False(IdleTimeout) Suspended=True(IdleTimeout) | steady | idle -5s"],
   ["idle: however it ended",                         idle,       "Rest",   exited(137),       "Suspended | Ready=False(IdleTimeout) Suspended=True(IdleTimeout) | steady | idle -5s"],
   ["idle: a crash between mark and stop leads to the stop", idle, "Stop",  silent,            "Unknown | Ready=Unknown(Unreachable) Reconciling=True(Unreachable) | look +2s | idle -5s | unreachable +0s"],
@@ -253,6 +257,7 @@ const failing: readonly Row[] = [
   ["a failure that a request meets is the first",    startingRecord({ failures: 4, reconcileRequestTime: NOW }), "Rest", failed("Transient"), "Pending | Ready=False(StartFailed) Reconciling=True(StartFailed) | look +3s | failures 1 | retry +3s | lane released"],
   ["a request that meets silence is met",            admittedRecord({ ...stalled, reconcileRequestTime: NOW }), "Rest", silent, "Unknown | Ready=Unknown(Unreachable) Reconciling=True(Unreachable) | look +2s | unreachable +0s"],
   ["a start that was cancelled goes back to its place in the queue and is not counted", inLane, "Start", failed("Progressing", "Starting"), "Queued | Ready=False(Queued) Reconciling=True(Queued) | steady | queued -10s | lane released"],
+  ["to a place that its namespace has none of now",  startingRecord({ quotaReached: true }), "Start", failed("Progressing", "Starting"), "Queued | Ready=False(QuotaExceeded) Reconciling=True(QuotaExceeded) | steady | queued -10s | lane released"],
   ["a container that was gone in the middle of its start is tried again", inLane, "Start", failed("NotRunning", "ContainerExited"), "Pending | Ready=False(ContainerExited) Reconciling=True(ContainerExited) | look +3s | failures 1 | retry +3s | lane released"],
 ];
 
@@ -441,7 +446,7 @@ describe("a rollout of all at once", () => {
 });
 
 describe("history", () => {
-  type EventRow = readonly [situation: string, record: WorkspaceRecord, action: Action["kind"], observed: Observation, expected: string];
+  type EventRow = readonly [situation: string, record: WorkspaceRecord, action: Plain, observed: Observation, expected: string];
 
   // oxfmt-ignore
   const events: readonly EventRow[] = [

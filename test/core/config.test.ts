@@ -14,6 +14,8 @@ test("an empty environment is usable", () => {
     pollIntervalMs: 1000,
     resyncIntervalMs: 300_000,
     startTimeoutMs: 120_000,
+    prepareTimeoutMs: 900_000,
+    backups: null,
     leaseMs: 30_000,
     sweepIntervalMs: 30_000,
     orphanGraceMs: 120_000,
@@ -33,6 +35,7 @@ const values: readonly Row[] = [
   ["POLL_INTERVAL_MS",        "50",     "pollIntervalMs",   50],
   ["RESYNC_INTERVAL_SECONDS", 60,       "resyncIntervalMs", 60_000],
   ["START_TIMEOUT_SECONDS",   "90",     "startTimeoutMs",   90_000],
+  ["PREPARE_TIMEOUT_SECONDS", "7200",   "prepareTimeoutMs", 7_200_000],
   ["LEASE_SECONDS",           "2",      "leaseMs",          2000],
   ["SWEEP_INTERVAL_SECONDS",  "1",      "sweepIntervalMs",  1000],
   ["SWEEP_INTERVAL_SECONDS",  "3600",   "sweepIntervalMs",  3_600_000],
@@ -74,6 +77,78 @@ describe("the platform's list", () => {
   });
 });
 
+describe("backups", () => {
+  const BACKUP_BUCKET = { list: () => {} };
+  const keys = { BACKUP_BUCKET_NAME: "archives", R2_ACCESS_KEY_ID: "key", R2_SECRET_ACCESS_KEY: SECRET };
+  const presigned = { BACKUP_MODE: "presigned", BACKUP_BUCKET, ...keys, CLOUDFLARE_R2_ACCOUNT_ID: "acc" };
+
+  test("are taken where a mode says so, with the defaults of everything else", () => {
+    expect(parseConfig({ BACKUP_MODE: "local", BACKUP_BUCKET }).backups).toEqual({
+      mode: "local",
+      timeoutMs: 600_000,
+      sweepIntervalMs: 3_600_000,
+      orphanGraceMs: 86_400_000,
+      keepAfterDeletionMs: 2_592_000_000,
+    });
+    expect(parseConfig(presigned).backups?.mode).toBe("presigned");
+  });
+
+  test("are not taken without a mode, whatever else is there", () => {
+    expect(parseConfig({ ...presigned, BACKUP_MODE: undefined }).backups).toBeNull();
+  });
+
+  test("have times of their own", () => {
+    const seconds = {
+      BACKUP_TIMEOUT_SECONDS: "60",
+      BACKUP_SWEEP_INTERVAL_SECONDS: "30",
+      BACKUP_ORPHAN_GRACE_SECONDS: "300",
+      DELETED_BACKUP_RETENTION_SECONDS: "0",
+    };
+    expect(parseConfig({ BACKUP_MODE: "local", BACKUP_BUCKET, ...seconds }).backups).toMatchObject({
+      timeoutMs: 60_000,
+      sweepIntervalMs: 30_000,
+      orphanGraceMs: 300_000,
+      keepAfterDeletionMs: 0,
+    });
+  });
+
+  test("that are being taken are never old enough to be nobody's", () => {
+    const environment = { BACKUP_MODE: "local", BACKUP_BUCKET, BACKUP_ORPHAN_GRACE_SECONDS: "0", BACKUP_TIMEOUT_SECONDS: "100" };
+    expect(parseConfig(environment).backups?.orphanGraceMs).toBe(200_000);
+  });
+
+  test.for([undefined, null, "archives"])("in a bucket that is %s are a mistake", (bucket) => {
+    const message = failureOf({ BACKUP_MODE: "local", BACKUP_BUCKET: bucket });
+    expect(message).toBe("The environment is not usable: BACKUP_MODE is local, and these are missing: BACKUP_BUCKET (an R2 binding)");
+  });
+
+  test.for(["BACKUP_BUCKET", ...Object.keys(keys), "CLOUDFLARE_R2_ACCOUNT_ID"])(
+    "by presigned URL need %s, and nothing else is named",
+    (name) => {
+      const message = failureOf({ ...presigned, [name]: undefined });
+      const [, missing = ""] = message.split("these are missing: ");
+      expect(missing).toMatch(new RegExp(`^${name}( \\(an R2 binding\\)| or CLOUDFLARE_ACCOUNT_ID)?$`));
+      expect(message).not.toContain(SECRET);
+    },
+  );
+
+  test("by presigned URL have all that is missing named in one message", () => {
+    expect(failureOf({ BACKUP_MODE: "presigned" })).toBe(
+      "The environment is not usable: BACKUP_MODE is presigned, and these are missing: BACKUP_BUCKET (an R2 binding), " +
+        "BACKUP_BUCKET_NAME, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY, CLOUDFLARE_R2_ACCOUNT_ID or CLOUDFLARE_ACCOUNT_ID",
+    );
+  });
+
+  test("by presigned URL make do with the account that the platform's list is asked for", () => {
+    const account = { CLOUDFLARE_ACCOUNT_ID: "acc", CLOUDFLARE_API_TOKEN: "token", CLOUDFLARE_R2_ACCOUNT_ID: undefined };
+    expect(parseConfig({ ...presigned, ...account }).backups?.mode).toBe("presigned");
+    expect(parseConfig({ ...presigned, ...account, CLOUDFLARE_API_TOKEN: undefined })).toMatchObject({
+      backups: { mode: "presigned" },
+      platform: null,
+    });
+  });
+});
+
 describe("a value that is no good", () => {
   type BadRow = readonly [variable: string, value: unknown];
 
@@ -86,6 +161,17 @@ describe("a value that is no good", () => {
     ["POLL_INTERVAL_MS",        "49"],
     ["RESYNC_INTERVAL_SECONDS", "0"],
     ["START_TIMEOUT_SECONDS",   "901"],
+    ["PREPARE_TIMEOUT_SECONDS", "7201"],
+    ["BACKUP_MODE",             SECRET],
+    ["BACKUP_MODE",             ""],
+    ["BACKUP_TIMEOUT_SECONDS",  "0"],
+    ["BACKUP_SWEEP_INTERVAL_SECONDS", "86401"],
+    ["BACKUP_ORPHAN_GRACE_SECONDS", "-1"],
+    ["DELETED_BACKUP_RETENTION_SECONDS", SECRET],
+    ["BACKUP_BUCKET_NAME",      ""],
+    ["R2_ACCESS_KEY_ID",        ""],
+    ["R2_SECRET_ACCESS_KEY",    ""],
+    ["CLOUDFLARE_R2_ACCOUNT_ID", ""],
     ["LEASE_SECONDS",           "1"],
     ["SWEEP_INTERVAL_SECONDS",  "0"],
     ["SWEEP_INTERVAL_SECONDS",  "3601"],

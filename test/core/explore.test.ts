@@ -4,7 +4,7 @@ import { type Nature, WISHES } from "./explore/events.ts";
 import type { Law } from "./explore/pass.ts";
 import { type Memory, roundsOf, unsettled } from "./explore/settle.ts";
 import { type Atlas, type Rules, explore } from "./explore/walk.ts";
-import { RUN_A, RUN_IDLE, RUN_MORTAL, SUSPENDED, type World } from "./explore/world.ts";
+import { IDLE_SAVED, RUN_A, RUN_IDLE, RUN_MORTAL, RUN_SAVED, SUSPENDED, SUSPENDED_SAVED, type World } from "./explore/world.ts";
 
 const LAWS: readonly Law[] = [
   "at most one start is under way (1)",
@@ -20,9 +20,12 @@ const LAWS: readonly Law[] = [
   "Ready is what runs with the wished spec (8)",
   "only a permanent failure of the wished spec stalls it (12)",
   "only what nobody uses is suspended for idleness",
-  "what is suspended for idleness is not started before it is woken",
+  "what is suspended for idleness is not started before it is woken, or its user came back while it ran",
+  "whoever comes back before it is stopped is not put out for idleness",
   "only what runs too long is stopped for it, while it is wished Running",
   "only that is expired whose time has come",
+  "a backup is taken of what is verified only (6)",
+  "what is required is there before a container is ended by wish (6)",
 ];
 
 const CRASH = { code: 137, signalled: false };
@@ -38,6 +41,7 @@ const NATURE: Nature = {
   ages: false,
   retries: false,
   replacements: false,
+  backups: false,
 };
 
 /** All that can befall one workspace, at every await of a pass. */
@@ -102,6 +106,28 @@ const asked: Rules = {
   calls: ["answered", "answer lost"],
 };
 
+/** Files that are to survive: deleted only with a backup, which may fail, hang, be lost, and be asked for, at every crash of a pass. */
+const saving: Rules = {
+  ...alone,
+  wish: RUN_SAVED,
+  wishes: {},
+  endings: ["verified"],
+  exits: [ROLLOUT],
+  evictions: false,
+  backups: true,
+  progress: ["restoring"],
+  calls: ["answered"],
+  interference: false,
+  deaths: true,
+  takeover: false,
+};
+
+/** The same for what is suspended and resumed. */
+const suspending: Rules = { ...saving, wishes: { "run saved": RUN_SAVED, "suspend saved": SUSPENDED_SAVED }, deaths: false };
+
+/** And for what is left alone. */
+const dozing: Rules = { ...saving, wish: IDLE_SAVED, idles: true, deaths: false };
+
 /** Two that want the one place in the lane. */
 const together: Rules = {
   ...alone,
@@ -127,6 +153,9 @@ const explored = {
   sleepy: explore(sleepy),
   mortal: explore(mortal),
   asked: explore(asked),
+  saving: explore(saving),
+  suspending: explore(suspending),
+  dozing: explore(dozing),
   together: explore(together),
 };
 
@@ -136,6 +165,9 @@ describe.each([
   { company: "one workspace that sleeps when it is left alone", atlas: explored.sleepy, worlds: 2000, transitions: 35_000 },
   { company: "one workspace whose time is limited", atlas: explored.mortal, worlds: 1400, transitions: 47_000 },
   { company: "one workspace of which more is asked", atlas: explored.asked, worlds: 5000, transitions: 100_000 },
+  { company: "one workspace that is saved", atlas: explored.saving, worlds: 14_000, transitions: 90_000 },
+  { company: "one workspace that is saved before it is suspended", atlas: explored.suspending, worlds: 20_000, transitions: 80_000 },
+  { company: "one workspace that is saved before it sleeps", atlas: explored.dozing, worlds: 5000, transitions: 10_000 },
   { company: "two workspaces and one lane", atlas: explored.together, worlds: 2700, transitions: 20_000 },
 ])("$company", ({ atlas, worlds, transitions }) => {
   test("the model did not shrink", () => {

@@ -349,6 +349,15 @@ describe("what a user chose", () => {
     expect(classify({ messages, code, retryAfterMs })).toMatchObject({ class: "Transient", message: "cannot set NAME=[redacted]" });
   });
 
+  test.for([...bait, '{"code":"START_CANCELLED","reason":"no_container_instance_available"}'])(
+    "is not read where a setup command said it: %s",
+    (output) => {
+      const message = `setup command 1 failed with exit code 1: ${output}`;
+      const evidence = { messages: [message], code: "SETUP_FAILED", contextReason: null, retryAfterMs: null };
+      expect(classify(evidence)).toMatchObject({ class: "Transient", reason: "SetupFailed" });
+    },
+  );
+
   test("is not taken for a reason where it merely reads like one", () => {
     expect(classOf("cannot open /workspace/max_container_instances_exceeded/sandbox_lifetime_changed/backup_not_found")).toBe("Transient");
   });
@@ -366,6 +375,10 @@ const reasons: readonly ReasonRow[] = [
   ["exec() cannot be called on a container that is not running.",  "ContainerExited"],
   ["The sandbox was destroyed while the operation was pending.",   "Terminating"],
   ["Container exited with unexpected exit code: 1",                "StartFailed"],
+  ["Backup not found: 6e0b. Verify the backup ID is correct",      "SourceNotFound"],
+  ["Backup archive not found in R2: 6e0b.",                        "SourceNotFound"],
+  ["Backup 6e0b has expired (created: 2026-11-30T00:00:00.000Z, TTL: 60s).", "SourceNotFound"],
+  ["Invalid backup: dir must be an absolute path",                 "StartFailed"],
   ["anything else",                                                "StartFailed"],
 ];
 

@@ -1,6 +1,7 @@
 /** The situations that the grid and the laws multiply: a record for each thing that can hold a workspace back or move it on. */
 import type { Observation } from "../../src/workspace.ts";
 import type { WorkspaceRecord } from "../../src/workspace-record.ts";
+import { restoring, settingUp } from "../support/backup-builders.ts";
 import {
   MINUTE,
   NOW,
@@ -96,6 +97,8 @@ export const OBSERVATIONS: Readonly<Record<string, Observation>> = {
   "exited, no code":  exited(null),
   "told to go":       exited(137, true),
   "starting":         starting,
+  "restoring":        restoring,
+  "setting up":       settingUp,
   "failed transient": failed("Transient"),
   "failed permanent": failed("Permanent"),
   "failed capacity":  failed("Capacity", "CapacityUnavailable"),

@@ -4,111 +4,15 @@ import { describe, expect, test } from "vitest";
 import { type DifferenceType, compare, toObservedState } from "../../src/controller/compare.ts";
 import { conclude } from "../../src/controller/conclude.ts";
 import { type Action, isStalled, plan } from "../../src/controller/plan.ts";
-import { specHash } from "../../src/controller/spec-hash.ts";
-import type { Condition, Failure, FailureClass, Observation, Reason, WorkspaceSpec } from "../../src/workspace.ts";
+import { heedReturn } from "../../src/controller/wish.ts";
+import type { Observation } from "../../src/workspace.ts";
 import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
-import { MINUTE, NOW, SECOND, START_ID, changedSpec, instance, record, runningSpec, spec } from "../support/builders.ts";
+import { MINUTE, NOW, SECOND, instance, record, spec } from "../support/builders.ts";
+import { SECRET, type Situation, before, observations, situations } from "./situations.ts";
 
 /** The same situations in every run. */
 fc.configureGlobal({ seed: 794_825 });
 
-const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
-const around = fc.integer({ min: NOW - 20 * MINUTE, max: NOW + 20 * MINUTE });
-const before = fc.integer({ min: NOW - 20 * MINUTE, max: NOW });
-const startId = fc.constantFrom(START_ID, START_ID, START_ID, "start-2");
-const CLASSES = ["Progressing", "Capacity", "RateLimited", "Transient", "Uncertain", "Permanent", "NotRunning", "Misconfigured"] as const;
-
-const REASONS: Partial<Record<FailureClass, Reason>> = {
-  Capacity: "CapacityUnavailable",
-  RateLimited: "RateLimited",
-  Misconfigured: "Misconfigured",
-};
-
-const failures: fc.Arbitrary<Failure> = fc
-  .record(
-    { class: fc.constantFrom(...CLASSES), message: fc.string({ maxLength: 5 }), retryAfterMs: fc.nat() },
-    { requiredKeys: ["class", "message"] },
-  )
-  .map((fields) => Object.assign(fields, { reason: REASONS[fields.class] ?? "StartFailed" }));
-const exits = fc.record({ code: fc.option(fc.constantFrom(0, 1, 137, 143)), time: before, signalled: fc.boolean() });
-const hashes = fc.constantFrom(specHash(runningSpec), specHash(changedSpec), "v0:other");
-
-const observations: fc.Arbitrary<Observation> = fc.oneof(
-  fc.constantFrom("Absent", "Unverified", "Destroying", "Destroyed").map((kind) => ({ kind })),
-  fc.record({ kind: fc.constant("Stopped"), startId, exit: fc.option(exits) }),
-  fc.record({ kind: fc.constant("Starting"), startId }),
-  fc.record({ kind: fc.constant("Failed"), startId, specHash: hashes, failure: failures }),
-  fc
-    .record({ kind: fc.constant("Running" as const), startId, specHash: hashes, startedTime: before, activityTime: before })
-    .map((seen) => Object.assign(seen, { activityTime: Math.max(seen.startedTime, seen.activityTime) })),
-  fc.record({ kind: fc.constant("Unknown"), failure: failures }),
-);
-
-const conditions: fc.Arbitrary<readonly Condition[]> = fc
-  .tuple(
-    ...(["Ready", "Reconciling", "Stalled", "Suspended"] as const).map((type) =>
-      fc.record({
-        type: fc.constant(type),
-        status: fc.constantFrom("True", "True", "False", "Unknown"),
-        reason: fc.constantFrom("StartFailed", "Unreachable", "InvalidSpec"),
-        message: fc.string({ maxLength: 5 }),
-        observedGeneration: fc.integer({ min: 0, max: 3 }),
-        lastTransitionTime: before,
-      } as const),
-    ),
-  )
-  .chain((all) => fc.oneof({ weight: 3, arbitrary: fc.constant(all) }, { weight: 1, arbitrary: fc.subarray(all) }));
-
-/** Would be found in anything that was made of it. */
-const SECRET = "hunter2-hunter2";
-
-const specs: fc.Arbitrary<WorkspaceSpec> = fc.record({
-  operatingMode: fc.constantFrom("Running", "Running", "Suspended"),
-  directory: fc.constant("/workspace"),
-  env: fc.constantFrom<WorkspaceSpec["env"]>({}, changedSpec.env, { TOKEN: SECRET }),
-  idle: fc.option(fc.record({ timeoutSeconds: fc.integer({ min: 10, max: 1200 }) }), { freq: 1 }),
-  maxLifetimeSeconds: fc.option(fc.integer({ min: 60, max: 1200 }), { freq: 1 }),
-  expireTime: fc.option(
-    around.map((time) => new Date(time).toISOString()),
-    { freq: 1 },
-  ),
-  paused: fc.constantFrom(false, false, false, true),
-});
-const instances = fc.record({ running: fc.boolean(), destroyRequested: fc.constantFrom(false, false, true) }).map(instance);
-
-/** Any record at all, also such as the loop would never write. */
-const records: fc.Arbitrary<WorkspaceRecord> = fc
-  .record({
-    generation: fc.integer({ min: 1, max: 2 }),
-    deletionTime: fc.constantFrom(null, null, null, NOW - MINUTE),
-    spec: fc.option(specs, { freq: 6 }),
-    status: fc.record({ observedGeneration: fc.integer({ min: 0, max: 2 }), phase: fc.constant("Pending"), conditions } as const),
-    instance: fc.option(instances),
-    startId: fc.option(startId, { freq: 2 }),
-    idleTime: fc.option(before, { freq: 1 }),
-    wakeTime: fc.option(before, { freq: 1 }),
-    reconcileRequestTime: fc.option(before, { freq: 1 }),
-    quotaReached: fc.boolean(),
-    observed: observations.map(toObservedState),
-    lane: fc.option(fc.record({ startId, queuedTime: before, deadlineTime: around }), { freq: 2 }),
-    failures: fc.nat({ max: 20 }),
-    nextRetryTime: fc.option(around, { freq: 2 }),
-    readyTime: fc.option(before, { freq: 2 }),
-    queuedTime: fc.option(before, { freq: 2 }),
-    unreachableTime: fc.option(before),
-    nextReconcileTime: fc.option(around),
-  })
-  .map((fields) => record({ ...fields, incarnation: 1 }))
-  .filter(({ status, generation }) => status.observedGeneration <= generation);
-
-interface Situation {
-  readonly record: WorkspaceRecord;
-  readonly observed: Observation;
-  readonly mayStart: boolean;
-  readonly chance: number;
-}
-
-const situations: fc.Arbitrary<Situation> = fc.record({ record: records, observed: observations, mayStart: fc.boolean(), chance });
 /** These leave the sandbox alone: what is seen after them is what was seen before. */
 const QUIET: ReadonlySet<Action["kind"]> = new Set(["Rest", "Enqueue", "Suspend"]);
 /** These are done by the store: no conclusion follows them. */
@@ -157,6 +61,11 @@ function isWishedRunning(row: WorkspaceRecord): boolean {
   return !isAsleep;
 }
 
+/** Whether somebody used it after it was marked as idle. */
+function isBack({ idleTime }: WorkspaceRecord, observed: Observation): observed is Extract<Observation, { kind: "Running" }> {
+  return observed.kind === "Running" && idleTime !== null && observed.activityTime > idleTime;
+}
+
 /** Whether a wish that was made before the last conclusion, and that nobody asked to be tried anew, goes on. */
 function isOldWish({ status, generation, reconcileRequestTime }: WorkspaceRecord): boolean {
   return status.observedGeneration === generation && reconcileRequestTime === null;
@@ -190,6 +99,15 @@ describe("plan", () => {
       const used = observed.kind === "Running" ? Math.max(observed.activityTime, row.wakeTime ?? 0) : NOW;
       expect(NOW - used).toBeGreaterThanOrEqual((row.spec?.idle?.timeoutSeconds ?? Infinity) * SECOND);
       expect(row.spec?.paused).toBe(false);
+    });
+  });
+
+  test("whoever came back since the mark is not put out for idleness", () => {
+    always((situation) => {
+      const { record: row, observed } = situation;
+      if (!isBack(row, observed) || planned(situation) !== "Stop" || row.spec === null) return;
+      const isOld = observed.startedTime + (row.spec.maxLifetimeSeconds ?? Infinity) * SECOND <= NOW;
+      expect(row.spec.operatingMode === "Suspended" || isOld).toBe(true);
     });
   });
 
@@ -232,7 +150,7 @@ describe("plan", () => {
   test("only what runs or may run is stopped (9)", () => {
     always((situation) => {
       if (planned(situation) !== "Stop") return;
-      expect(["Running", "Starting", "Unverified"]).toContain(situation.observed.kind);
+      expect(["Running", "Starting", "Preparing", "Unverified"]).toContain(situation.observed.kind);
     });
   });
 
@@ -251,7 +169,7 @@ describe("plan", () => {
     always((situation) => {
       const { record: row, observed } = situation;
       const free = record({ spec: row.spec && { ...row.spec, paused: false, expireTime: null }, instance: instance() });
-      if (free.spec === null || observed.kind === "Unknown" || observed.kind === "Starting") return;
+      if (free.spec === null || ["Unknown", "Starting", "Preparing"].includes(observed.kind)) return;
       expect(plan(free, observed, NOW, situation.mayStart).kind === "Rest").toBe(differences(free, observed).length === 0);
     });
   });
@@ -276,7 +194,8 @@ describe("plan", () => {
 
 describe("conclude", () => {
   test("it always answers, whatever the record, the action and the look", () => {
-    const actions = fc.constantFrom<Action["kind"]>("Rest", "Enqueue", "Start", "Suspend", "Stop", "Destroy", "Expire", "Forget");
+    const kinds = ["Rest", "Enqueue", "Start", "Suspend", "Stop", "Destroy", "Expire", "Forget"] as const;
+    const actions = fc.constantFrom(...kinds);
     fc.assert(
       fc.property(situations, actions, ({ record: row, observed, chance: luck }, kind) => {
         const { status } = conclude(row, { kind }, observed, NOW, luck);
@@ -322,17 +241,19 @@ describe("conclude", () => {
       const { record: row, observed } = situation;
       const { status, nextReconcileTime } = concluded(situation);
       if (status.phase !== "Ready" || row.spec === null || row.spec.paused || observed.kind !== "Running") return;
+      if (WRITES.has(planned(situation))) return;
       const idle = row.spec.idle && Math.max(observed.activityTime, row.wakeTime ?? 0) + row.spec.idle.timeoutSeconds * SECOND;
       const old = row.spec.maxLifetimeSeconds && observed.startedTime + row.spec.maxLifetimeSeconds * SECOND;
       expect(nextReconcileTime ?? Infinity).toBeLessThanOrEqual(Math.min(idle ?? Infinity, old ?? Infinity));
     });
   });
 
-  test("idleness is remembered until a wake or another wish ends it, and begins with its mark only", () => {
+  test("idleness is remembered until a use, a wake or another wish ends it, and begins with its mark only", () => {
     afterwards((situation, after, { idleTime }) => {
       const { record: row } = situation;
       if (planned(situation) === "Suspend") return;
-      const isOver = row.status.observedGeneration !== row.generation || (row.wakeTime !== null && row.wakeTime >= (row.idleTime ?? 0));
+      const isWoken = row.wakeTime !== null && row.wakeTime >= (row.idleTime ?? 0);
+      const isOver = row.status.observedGeneration !== row.generation || isWoken || isBack(row, after);
       if (idleTime !== null) expect({ idleTime, isOver }).toEqual({ idleTime: row.idleTime, isOver: false });
       const isKept = row.deletionTime === null && row.spec?.idle !== null && !isOver && row.idleTime !== null;
       const isReplaced = planned(situation) === "Destroy" && after.kind !== "Unknown";
@@ -503,7 +424,7 @@ describe("conclude", () => {
         if (observed.kind !== "Running" || planned(situation) !== "Rest") return;
         const settled = saved(situation.record, concluded(situation));
         const later = { ...observed, activityTime: Math.max(observed.activityTime, activityTime) };
-        if (planned({ ...situation, record: settled, observed: later }) !== "Rest") return;
+        if (planned({ ...situation, record: settled, observed: later }) !== "Rest" || isBack(settled, later)) return;
         const again = concluded({ ...situation, record: settled, observed: later });
         expect(again.event).toBeNull();
         if (settled.nextReconcileTime !== null && settled.nextReconcileTime <= NOW) return;
@@ -530,7 +451,7 @@ describe("conclude", () => {
 });
 
 function differences(row: WorkspaceRecord, observed: Observation) {
-  return row.spec === null ? [] : compare(row, row.spec, toObservedState(observed), NOW);
+  return row.spec === null ? [] : compare(heedReturn(row, observed), row.spec, toObservedState(observed), NOW);
 }
 
 function withoutExpiry(situation: Situation): Situation {

@@ -75,6 +75,7 @@ const deletingBackingOff = admittedRecord({ deletionTime: NOW, failures: 3, next
 
 const crashedAtOnce: Observation = { kind: "Stopped", startId: START_ID, exit: { code: 0, time: NOW - SECOND, signalled: false } };
 const idle = idleRecord();
+const idleLongAgo = idleRecord({ idleTime: NOW - 20 * MINUTE });
 const idleWoken = idleRecord({ wakeTime: NOW - SECOND });
 const idleWokenAtOnce = idleRecord({ wakeTime: NOW - 5 * SECOND });
 const idleChanged = idleRecord({ spec: spec({ ...idleSpec, directory: "/workspace/a" }), generation: 2 });
@@ -222,7 +223,9 @@ const limited: readonly Row[] = [
   ["a paused workspace is not suspended for idleness",                     mayIdlePaused, unused,                "may start", "-"],
   ["a paused workspace may grow old",                                      mortalPaused, unused,                 "may start", "-"],
   ["what was marked as idle is stopped",                                   idle,       unused,                   "may start", "Stop"],
-  ["what was marked as idle is stopped although it was used meanwhile",    idle,       running,                  "may start", "Stop"],
+  ["what was marked as idle is stopped if it was not used since",          idle,       runs({ activityTime: NOW - 5 * SECOND }), "may start", "Stop"],
+  ["what was used after the mark is not stopped",                          idle,       runs({ activityTime: NOW - 5 * SECOND + 1 }), "may start", "-"],
+  ["what was used after the mark and left alone since is marked anew",      idleLongAgo, runs({ startedTime: NOW - 60 * MINUTE, activityTime: NOW - 10 * MINUTE }), "may start", "Suspend"],
   ["what was marked as idle and stopped is not started again",             idle,       exited(143),              "may start", "-"],
   ["a crash of what was marked as idle means nothing",                     idle,       exited(137),              "may start", "-"],
   ["silence stops nothing that is idle",                                   idle,       silent,                   "may start", "-"],

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import {
   deservesNewTry,
   expiryOf,
+  heedReturn,
   idleDeadline,
   idleSince,
   isSuspendedForIdleness,
@@ -19,10 +20,15 @@ import {
   idleRecord,
   idleSpec,
   mortalSpec,
+  observedState,
   readyRecord,
   record,
+  running,
   runningSpec,
+  runs,
+  silent,
   spec,
+  stopped,
   suspendedSpec,
 } from "../support/builders.ts";
 
@@ -48,6 +54,30 @@ const modes: readonly ModeRow[] = [
 test.for(modes)("%s", ([, situation, wish, mode, since]) => {
   expect({ mode: wishedMode(situation, wish), since: idleSince(situation) }).toEqual({ mode, since });
   expect(isSuspendedForIdleness(situation, wish)).toBe(since !== null && wish.idle !== null);
+});
+
+type ReturnRow = readonly [
+  situation: string,
+  record: WorkspaceRecord,
+  observed: Parameters<typeof heedReturn>[1],
+  idleTime: Instant | null,
+];
+
+// oxfmt-ignore
+const returns: readonly ReturnRow[] = [
+  ["it was not used since",                    idleRecord(),       running,                                  MARKED],
+  ["it was used in the millisecond of the mark", idleRecord(),     runs({ activityTime: MARKED }),           MARKED],
+  ["it was used a millisecond later",          idleRecord(),       runs({ activityTime: MARKED + 1 }),       null],
+  ["as a report remembers it",                 idleRecord(),       observedState("Running", { activityTime: NOW }), null],
+  ["a report that knows no use",               idleRecord(),       observedState("Running", { activityTime: null }), MARKED],
+  ["it stopped: its use came too late",        idleRecord(),       { kind: "Stopped", activityTime: NOW },   MARKED],
+  ["it stopped",                               idleRecord(),       stopped,                                  MARKED],
+  ["it does not answer",                       idleRecord(),       silent,                                   MARKED],
+  ["it never was idle",                        readyRecord(),      runs({ activityTime: NOW }),              null],
+];
+
+test.for(returns)("who comes back: %s", ([, situation, observed, idleTime]) => {
+  expect(heedReturn(situation, observed)).toEqual({ ...situation, idleTime });
 });
 
 type DeadlineRow = readonly [situation: string, deadline: Instant | null, expected: Instant | null];

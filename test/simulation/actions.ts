@@ -1,5 +1,4 @@
 /** Lets a happening of the script take place. What does not apply does nothing, so that any part of a script can be left out. */
-import { createHash } from "node:crypto";
 import type { WorkspaceSpec } from "../../src/workspace.ts";
 import type { Chance } from "./chance.ts";
 import type { SpecSketch } from "./lives.ts";
@@ -7,6 +6,7 @@ import type { MemoryApi } from "./memory-api.ts";
 import type { Day } from "./ports.ts";
 import type { Container } from "./surroundings.ts";
 import type { CommonEvent, WorkspaceEvent } from "./script.ts";
+import { nameOf, sourceOf, toSpec, uidOf } from "./specs.ts";
 
 export const QUOTA_NAMESPACE = "tight";
 
@@ -17,6 +17,8 @@ export class Actions {
   readonly #seed: number;
   /** The workspace of each slot, as long as it has a row. */
   readonly #uids = new Map<number, string>();
+  /** What each workspace is a clone of: as sketched, and as that was understood then. */
+  readonly #sources = new Map<string, { readonly sketched: string; readonly source: WorkspaceSpec["source"] }>();
   #lives = 0;
 
   constructor(day: Day, api: MemoryApi, chance: Chance, seed: number) {
@@ -32,7 +34,7 @@ export class Actions {
     const uid = this.#uids.get(slot);
     this.#day.invariants.trace?.(uid ?? "", JSON.stringify(event));
     if (uid === undefined || event.kind === "create") return;
-    this.#happens(uid, event);
+    this.#happens(uid, slot, event);
     this.#day.invariants.wishes.note(uid, now);
   }
 
@@ -57,6 +59,9 @@ export class Actions {
         return;
       case "rollout":
         for (const { sandbox } of world.running) if (this.#chance.happens(event.share)) sandbox.exit(143, true);
+        return;
+      case "vanish":
+        this.#vanish(event.share, event.ms);
         return;
       case "noCapacity":
         world.noCapacityUntilTime = now + event.ms;
@@ -91,13 +96,15 @@ export class Actions {
 
   /** The outside world comes to rest: from now on only the controller acts. */
   end(): void {
-    const { world, list, faults, clock, store } = this.#day;
+    const { world, list, bucket, faults, clock, store } = this.#day;
     faults.end();
+    this.#day.restTime = clock.now();
     list.trouble = null;
     this.#day.storeDownUntilTime = 0;
     world.noCapacityUntilTime = 0;
     world.rateLimitedUntilTime = 0;
     world.cursed.clear();
+    bucket.hide(false, () => true);
     this.#api.set({ paused: false, gcMode: null, allowEmpty: true, brakeReleasedUntilTime: clock.now() + 86_400_000 });
     for (const doId of store.tables.unclaimed.keys()) this.#api.protect(doId, false);
     // What failed for good is tried once more, since its cause is gone.
@@ -107,14 +114,23 @@ export class Actions {
   #create(slot: number, sketch: SpecSketch): void {
     const { clock, invariants } = this.#day;
     const uid = uidOf(this.#seed, (this.#lives += 1));
-    const namespace = slot % 10 === 0 ? QUOTA_NAMESPACE : "default";
-    const row = this.#api.create(uid, namespace, `w${slot}`, toSpec(sketch, clock.now()), clock.now());
+    const spec = toSpec(sketch, this.#sourceOf(uid, slot, sketch), clock.now());
+    const row = this.#api.create(uid, namespaceOf(slot), nameOf(slot), spec, clock.now());
     if (row === null) return;
     this.#uids.set(slot, uid);
     invariants.wishes.note(uid, clock.now());
   }
 
-  #happens(uid: string, event: Exclude<WorkspaceEvent, { kind: "create" }>): void {
+  #sourceOf(uid: string, slot: number, sketch: SpecSketch): WorkspaceSpec["source"] {
+    const sketched = JSON.stringify(sketch.source);
+    const known = this.#sources.get(uid);
+    if (known?.sketched === sketched) return known.source;
+    const source = sourceOf(sketch, namespaceOf(slot), namespaceOf, this.#day.store.tables.backups);
+    this.#sources.set(uid, { sketched, source });
+    return source;
+  }
+
+  #happens(uid: string, slot: number, event: Exclude<WorkspaceEvent, { kind: "create" }>): void {
     const { clock, world, store, invariants } = this.#day;
     const now = clock.now();
     const instance = store.instanceOf(uid);
@@ -122,10 +138,19 @@ export class Actions {
     switch (event.kind) {
       case "replace":
         world.cursed.delete(uid);
-        this.#api.replace(uid, toSpec(event.sketch, now), now);
+        this.#replace(uid, slot, event.sketch);
         return;
       case "delete":
-        this.#api.delete(uid, now);
+        this.#delete(uid, now);
+        return;
+      case "requestBackup":
+        this.#api.requestBackup(uid, this.#day.newId(), now);
+        return;
+      case "weaken":
+        this.#api.weakenFinalBackup(uid, this.#chance.pick(["BestEffort", "Skip"]), now);
+        return;
+      case "deleteBackup":
+        this.#deleteBackup(uid, now);
         return;
       case "wake":
         this.#api.wake(uid, now);
@@ -154,6 +179,32 @@ export class Actions {
     }
   }
 
+  #replace(uid: string, slot: number, sketch: SpecSketch): void {
+    const now = this.#day.clock.now();
+    const source = this.#sourceOf(uid, slot, sketch);
+    const before = this.#day.store.tables.workspaces.get(uid)?.spec?.source ?? null;
+    if (JSON.stringify(source) !== JSON.stringify(before)) this.#day.invariants.backups.contents.unpin(uid);
+    this.#api.replace(uid, toSpec(sketch, source, now), now);
+  }
+
+  #vanish(share: number, ms: number): void {
+    const { bucket, clock } = this.#day;
+    bucket.hide(true, () => this.#chance.happens(share));
+    clock.after(ms, () => bucket.hide(false, () => true));
+  }
+
+  #delete(uid: string, now: number): void {
+    const { finalBackup = "Skip", deadlineSeconds = 0 } = this.#day.store.tables.workspaces.get(uid)?.spec?.deletion ?? {};
+    this.#api.delete(uid, now, { policy: finalBackup, deadlineTime: now + deadlineSeconds * 1000 });
+  }
+
+  #deleteBackup(uid: string, now: number): void {
+    const own = [...this.#day.store.tables.backups.of(uid)];
+    if (own.length === 0) return;
+    this.#api.deleteBackup(this.#chance.pick(own).id, now);
+    this.#day.invariants.backups.thrownAway(uid, now);
+  }
+
   /** A container starts in an object that was told never to run again, or was stopped: the SDK's own loop is known to. */
   #ghost(uid: string): void {
     const { world } = this.#day;
@@ -177,21 +228,9 @@ export class Actions {
 function use(container: Container, now: number): void {
   container.earlierActivityTime = container.activityTime;
   container.activityTime = now;
+  container.changesFromTime = Math.min(container.changesFromTime, now);
 }
 
-function toSpec(sketch: SpecSketch, now: number): WorkspaceSpec {
-  return {
-    operatingMode: sketch.mode,
-    directory: "/workspace",
-    env: { VERSION: String(sketch.env) },
-    idle: sketch.idleSeconds === null ? null : { timeoutSeconds: sketch.idleSeconds },
-    maxLifetimeSeconds: sketch.lifetimeSeconds,
-    expireTime: sketch.expiresInMs === null ? null : new Date(now + sketch.expiresInMs).toISOString(),
-    paused: sketch.paused,
-  };
-}
-
-function uidOf(seed: number, life: number): string {
-  const hex = createHash("sha256").update(`${seed}/${life}`).digest("hex");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join("-");
+function namespaceOf(slot: number): string {
+  return slot % 10 === 0 ? QUOTA_NAMESPACE : "default";
 }

@@ -25,8 +25,10 @@ export class DeletionWatch {
   }
 
   quietTick(startTime: Instant): void {
-    for (const { uid, deletionTime, name } of this.#store.tables.workspaces.values()) {
-      if (deletionTime === null || deletionTime > startTime) continue;
+    for (const { uid, deletionTime, name, finalBackup, finalBackupDeadlineTime } of this.#store.tables.workspaces.values()) {
+      // Until then it may wait for its final backup.
+      const untilTime = finalBackup === "Skip" ? deletionTime : (finalBackupDeadlineTime ?? deletionTime);
+      if (deletionTime === null || untilTime === null || untilTime > startTime) continue;
       const doId = this.#store.instanceOf(uid)?.doId;
       const isDisturbed = doId !== undefined && (this.#disturbed.get(doId) ?? 0) >= startTime - AFTERMATH_MS;
       const ticks = isDisturbed ? 0 : (this.#ticks.get(uid) ?? 0) + 1;

@@ -1,9 +1,9 @@
-/** What the platform does with one start: as the day's troubles say, or else as chance does. */
+/** What the platform does with one start, one preparation, one backup: as the day's troubles say, or else as chance does. */
 import type { Instant } from "../../src/workspace.ts";
 import type { Chance } from "./chance.ts";
-import { type Faults, START_FAULTS } from "./faults.ts";
+import { BACKUP_FAULTS, type Faults, RESTORE_FAULTS, START_FAULTS } from "./faults.ts";
 import type { Sandbox } from "./sandbox.ts";
-import type { Fate } from "./surroundings.ts";
+import type { Course, Fate } from "./surroundings.ts";
 
 /** Of the whole platform, at a time. */
 export interface Troubles {
@@ -39,4 +39,27 @@ export function fateOf({ uid }: Sandbox, troubles: Troubles, now: Instant, chanc
 
 function refused(message: string, ms: number, retryAfterMs: number | null = null): Fate {
   return { kind: "Refused", ms, message, retryAfterMs };
+}
+
+const PREPARATION_MS = 40_000;
+/** Some take longer than they may. */
+const BACKUP_MS = 150_000;
+
+export function restoreCourse(chance: Chance, faults: Faults): Course {
+  const fault = faults.draw(RESTORE_FAULTS);
+  return course(fault, "restoreHangs", chance.lasting(200, PREPARATION_MS));
+}
+
+export function setupCourse(chance: Chance, faults: Faults): Course {
+  return course(faults.draw(["setupFails"]), null, chance.lasting(200, PREPARATION_MS));
+}
+
+export function backupCourse(chance: Chance, faults: Faults): Course {
+  const fault = faults.draw(BACKUP_FAULTS);
+  return course(fault, "backupHangs", chance.lasting(500, fault === null ? BACKUP_MS / 2 : BACKUP_MS));
+}
+
+function course<Fault>(fault: Fault | null, hanging: Fault | null, ms: number): Course {
+  if (fault === null) return { kind: "Succeeds", ms };
+  return { kind: fault === hanging ? "Hangs" : "Fails", ms };
 }

@@ -21,6 +21,15 @@ export const FAULT_KINDS = [
   // A kill that does nothing.
   "killDeaf",
   "pokeLost",
+  // A restore or a setup that fails, or comes to no end; a backup that does.
+  "restoreFails",
+  "restoreHangs",
+  "setupFails",
+  "backupFails",
+  "backupHangs",
+  // A call of the bucket that fails, done or not, or takes long.
+  "bucketFails",
+  "bucketSlow",
   "listFails",
   "listSlow",
 ] as const;
@@ -30,6 +39,9 @@ export type FaultKind = (typeof FAULT_KINDS)[number];
 export const STORE_FAULTS = ["storeFails", "storeAnswerLost", "storeSlow"] as const;
 export const CALL_FAULTS = ["callBreaks", "callHangs", "callAnswerLost", "callLate", "callReset"] as const;
 export const START_FAULTS = ["startFails", "startExits", "startHangs", "startNoCapacity", "startRateLimited"] as const;
+export const RESTORE_FAULTS = ["restoreFails", "restoreHangs"] as const;
+export const BACKUP_FAULTS = ["backupFails", "backupHangs"] as const;
+export const BUCKET_FAULTS = ["bucketFails", "bucketSlow"] as const;
 export const LIST_FAULTS = ["listFails", "listSlow"] as const;
 
 export class Faults {

@@ -7,7 +7,11 @@ import type { Unclaimed } from "../../src/unclaimed.ts";
 import type { Instance, Instant } from "../../src/workspace.ts";
 import type { Conclusion, WorkspaceRecord } from "../../src/workspace-record.ts";
 import type { RunningLimits } from "../../src/store/quota.ts";
+import { BackupWatch } from "./backup-watch.ts";
+import type { Bucket } from "./bucket.ts";
 import { DeletionWatch } from "./deletions.ts";
+import { IdleWatch } from "./idle-watch.ts";
+import { LaneWatch } from "./lane-watch.ts";
 import { LeakWatch } from "./leaks.ts";
 import type { GivenListing } from "./listing.ts";
 import type { MemoryStore } from "./memory-store.ts";
@@ -25,8 +29,6 @@ export interface Violation {
   readonly message: string;
 }
 
-/** Longer than a start may take, lane margin included: a width that an operator has lowered may show for so long. */
-const WIDTH_MEMORY_MS = 240_000;
 const REPORTS_LIMIT = 40;
 /** Between the look that showed an instance gone and the deletion of its record, another may start behind everybody's back. */
 const GHOST_WINDOW_MS = 60_000;
@@ -36,6 +38,7 @@ export class Invariants {
   readonly violations: Violation[] = [];
   readonly wishes: Wishes;
   readonly leaks: LeakWatch;
+  readonly backups: BackupWatch;
   wrongfulKills = 0;
   /** What was checked how often: a check that never ran proves nothing. */
   readonly checks: Record<string, number> = {};
@@ -43,28 +46,36 @@ export class Invariants {
   readonly #world: World;
   readonly #now: () => Instant;
   readonly #graceMs: number;
-  readonly #limits: RunningLimits;
-  readonly #admitted = new Map<string, { readonly doId: string; readonly deadlineTime: Instant; readonly since: Instant }>();
-  readonly #widths: { readonly width: number; fromTime: Instant }[];
+  readonly #lane: LaneWatch;
   /** Failures that are the workspace's own and were not counted yet. */
   readonly #uncounted = new Map<string, number>();
-  #brakeUntilTime = 0;
   readonly #deletions: DeletionWatch;
+  readonly #idlers: IdleWatch;
 
   constructor(
     store: MemoryStore,
     world: World,
+    bucket: Bucket,
     now: () => Instant,
-    settings: { graceMs: number; tickBudgetMs: number; laneWidth: number; limits: RunningLimits },
+    settings: {
+      graceMs: number;
+      tickBudgetMs: number;
+      laneWidth: number;
+      limits: RunningLimits;
+      backupMs: number;
+      keepAfterDeletionMs: number;
+    },
   ) {
     this.#store = store;
     this.#world = world;
     this.#now = now;
     this.#graceMs = settings.graceMs;
-    this.#limits = settings.limits;
-    this.#widths = [{ width: settings.laneWidth, fromTime: 0 }];
     this.wishes = new Wishes(store);
+    this.#lane = new LaneWatch(store, world, this.wishes, settings, (...check) => this.#expect(...check));
     this.#deletions = new DeletionWatch(store, (holds, message) => this.#expect(5, holds, message));
+    const expect = (holds: boolean, message: () => string) => this.#expect(6, holds, message);
+    this.backups = new BackupWatch(store, bucket, this.wishes, settings.keepAfterDeletionMs, expect);
+    this.#idlers = new IdleWatch(store, world, this.wishes, settings.backupMs, expect);
     this.leaks = new LeakWatch(store, world, settings, (message) => this.report(3, message));
   }
 
@@ -73,7 +84,7 @@ export class Invariants {
   }
 
   widthChanged(width: number): void {
-    this.#widths.push({ width, fromTime: this.#now() });
+    this.#lane.widthChanged(width, this.#now());
   }
 
   /** (11) Whoever writes holds the lease. */
@@ -82,18 +93,11 @@ export class Invariants {
   }
 
   admitted(process: Process, epoch: number, record: WorkspaceRecord, admission: Admission): void {
-    const now = this.#now();
     this.trace?.(record.uid, `admitted ${admission.startId} in ${admission.instance.sandboxId}`);
     this.wrote("an admission", epoch);
-    this.wishes.note(record.uid, now);
-    this.#expect(2, this.wishes.isToRun(record.uid), () => `a start was admitted for ${record.name}, which is not to run`);
-    this.#expect(2, !process.settings.paused, () => `a start was admitted for ${record.name} although an operator has paused all`);
-    this.#expect(12, now >= this.#brakeUntilTime, () => `a start was admitted for ${record.name} while the brake was on`);
-    const held = this.#store.tables.lane.filter(({ deadlineTime }) => deadlineTime > now).length;
-    this.#expect(1, held <= this.#width(), () => `${held} places in the lane are held`);
-    this.#checkQuota(record.namespace);
-    const { startId, deadlineTime, instance } = admission;
-    this.#admitted.set(startId, { doId: instance.doId, deadlineTime, since: process.loadedTime });
+    this.wishes.note(record.uid, this.#now());
+    this.#lane.admitted(process, record, admission, this.#now());
+    this.backups.contents.admitted(record.uid, admission.startId);
   }
 
   /** `time`: when it was concluded; the write may have taken a while. */
@@ -107,8 +111,9 @@ export class Invariants {
     if (isReady) this.#checkReady(process, record);
     if (conclusion.idleTime !== null && record.idleTime === null) this.#checkIdle(process, record);
     if (conclusion.failures > record.failures) this.#countFailure(record);
-    if (conclusion.brake !== null) this.#brakeUntilTime = time + Math.min(conclusion.brake.retryAfterMs ?? 5000, 300_000);
-    else if (conclusion.readyTime === time) this.#brakeUntilTime = 0;
+    if (conclusion.backup !== null) this.backups.ended(record, conclusion.backup);
+    if (conclusion.brake !== null) this.#lane.brakedUntil(time + Math.min(conclusion.brake.retryAfterMs ?? 5000, 300_000));
+    else if (conclusion.readyTime === time) this.#lane.brakedUntil(0);
     this.wishes.note(record.uid, this.#now());
   }
 
@@ -153,20 +158,27 @@ export class Invariants {
     this.trace?.(doId, `${kind} ordered`);
     if (container === null || epoch < (sandbox?.fence?.epoch ?? 0)) return;
     const since = process.basis.get(doId) ?? process.loadedTime;
-    const isPaused = process.settings.paused;
-    this.#expect(4, !isPaused, () => `a ${kind} was ordered although an operator has paused all`);
+    this.#expect(4, !process.isPausedFor(since), () => `a ${kind} was ordered although an operator has paused all`);
     if (!container.isVerified || container.isCondemned) return;
     const mayEnd = this.wishes.mayEnd(container, since, this.#now()) || !this.#isCurrent(container);
     this.#expect(4, mayEnd, () => `a ${kind} was ordered for ${nameOf(container)}, which is to run`);
     container.isCondemned = mayEnd;
+    if (mayEnd && this.#isCurrent(container)) this.#checkFarewell(container, since);
+  }
+
+  /** The last word before it is destroyed: what an operator says later comes too late. */
+  claimedOrphan(process: Process, doId: string): void {
+    process.claims.set(doId, this.#now());
+    const isProtected = this.#store.tables.unclaimed.get(doId)?.protected === true;
+    this.#expect(3, !isProtected, () => `${doId.slice(0, 8)} is destroyed although it is protected`);
   }
 
   orderedOrphan(process: Process, doId: string): void {
     const now = this.#now();
     this.trace?.(doId, "destroy of an orphan ordered");
-    this.#expect(4, !process.settings.paused, () => "an orphan was destroyed although an operator has paused all");
+    const isPaused = process.isPausedFor(process.claims.get(doId) ?? now);
+    this.#expect(4, !isPaused, () => "an orphan was destroyed although an operator has paused all");
     const row = this.#store.tables.unclaimed.get(doId);
-    this.#expect(3, row?.protected !== true, () => `${doId.slice(0, 8)} was destroyed although it is protected`);
     const container = this.#world.sandboxes.get(doId)?.container ?? null;
     if (container === null) return;
     const isWanted = this.#isCurrent(container) && this.wishes.isToRun(container.sandbox.uid ?? "");
@@ -180,12 +192,9 @@ export class Invariants {
   startBegan(sandbox: Sandbox): void {
     const now = this.#now();
     const startId = sandbox.operation?.startId ?? "";
+    this.backups.contents.startBegan(sandbox.uid ?? "", startId);
     this.trace?.(sandbox.doId, `${startId} begins`);
-    const admission = this.#admitted.get(startId);
-    const isAdmitted = admission?.doId === sandbox.doId && now < admission.deadlineTime;
-    this.#expect(2, isAdmitted, () => `${sandbox.sandboxId} starts without an admission`);
-    const inFlight = this.#world.startsInFlight();
-    this.#expect(1, inFlight <= this.#width(), () => `${inFlight} starts are in flight`);
+    const admission = this.#lane.began(sandbox, startId, now);
     const { container } = sandbox;
     if (container === null || !container.isVerified || container.isCondemned) return;
     const mayEnd = this.wishes.mayEnd(container, admission?.since ?? now, now);
@@ -193,12 +202,17 @@ export class Invariants {
     container.isCondemned = mayEnd;
   }
 
+  containerVerified(container: Container): void {
+    this.trace?.(container.sandbox.doId, `verified with ${container.files}`);
+    this.backups.contents.verified(container);
+  }
+
   containerEnds(container: Container, killer: Killer): void {
     this.trace?.(container.sandbox.doId, `container ended by ${killer}`);
     this.leaks.ended(container, this.#now());
     const { uid } = container.sandbox;
-    // A sandbox that is reset just then takes the end of the older container for that of the new one.
-    if (killer === "start" && uid !== null && container.startId !== container.sandbox.operation?.startId) this.failed(uid);
+    // A sandbox that is reset just then takes the end of the container that it removed for that of the one to come.
+    if (killer === "start" && uid !== null && container.sandbox.admission.state === "Admitted") this.failed(uid);
     if (killer === "itself" || !container.isVerified || container.isCondemned || uid === null) return;
     const mayEnd = !this.#isCurrent(container) || this.wishes.mayEnd(container, this.#now(), this.#now());
     if (!mayEnd) this.wrongfulKills += 1;
@@ -213,13 +227,16 @@ export class Invariants {
   disturbed(doId: string): void {
     this.trace?.(doId, "disturbed");
     this.#deletions.disturbed(doId, this.#now());
+    this.#idlers.disturbed(doId, this.#now());
     this.leaks.disturbed(doId);
   }
 
   /** (5, 10) A tick that nothing disturbed is over. */
   tickEnded(process: Process): void {
     const isQuiet = process.isThrough && process.troubles === 0 && !process.settings.paused;
-    if (isQuiet) this.#deletions.quietTick(process.startTime);
+    if (!isQuiet) return;
+    this.#deletions.quietTick(process.startTime);
+    this.#idlers.quietTick(process.startTime);
   }
 
   #checkReady({ basis }: Process, { instance, name, spec, uid }: WorkspaceRecord): void {
@@ -230,6 +247,14 @@ export class Invariants {
     this.#expect(8, wasRunning, () => `${name} is said to be Ready, and nothing verified runs`);
     const isOfWish = ran === null || spec === null || spec.paused || ran.specHash === hashOf(spec) || ran.startedTime >= since;
     this.#expect(8, isOfWish, () => `${name} (${uid}) is said to be Ready with another spec than runs`);
+  }
+
+  /** (6) What was verified when the pass looked is not ended without what its spec asks for. */
+  #checkFarewell(container: Container, since: Instant): void {
+    if (container.verifiedTime === null || container.verifiedTime >= since) return;
+    const now = this.#now();
+    const mayGo = this.backups.mayGo(container, this.wishes.reasonsFor(container, since, now), now);
+    this.#expect(6, mayGo, () => `${nameOf(container)} was ended without the backup that its spec asks for`);
   }
 
   /** (4) Suspended for idleness is what was idle when it was looked at. */
@@ -250,22 +275,8 @@ export class Invariants {
     this.#expect(12, left >= 0, () => `a failure was counted against ${name} that was not its own`);
   }
 
-  #checkQuota(namespace: string): void {
-    const limit = this.#limits[namespace] ?? null;
-    if (limit === null) return;
-    const running = [...this.#store.tables.instances.values()].filter((row) => row.running && row.namespace === namespace).length;
-    this.#expect(12, running <= limit, () => `${running} run in ${namespace}, whose quota is ${limit}`);
-  }
-
   #isCurrent({ sandbox }: Container): boolean {
     return sandbox.uid !== null && this.#store.instanceOf(sandbox.uid)?.doId === sandbox.doId;
-  }
-
-  /** The most that was allowed within the last minutes. */
-  #width(): number {
-    const now = this.#now();
-    while ((this.#widths[1]?.fromTime ?? Number.POSITIVE_INFINITY) < now - WIDTH_MEMORY_MS) this.#widths.shift();
-    return Math.max(...this.#widths.map(({ width }) => width));
   }
 
   #expect(invariant: number, holds: boolean, message: () => string): void {

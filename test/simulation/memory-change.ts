@@ -1,4 +1,4 @@
-/** Whether a conclusion is worth a write: the rule of `src/store/progress.ts`. */
+/** Whether a conclusion is worth a write: the rule of `src/store/change.ts`. */
 import type { WorkspaceStatus } from "../../src/workspace.ts";
 import type { Conclusion, ObservedState, WorkspaceRecord } from "../../src/workspace-record.ts";
 
@@ -17,6 +17,7 @@ export function isChange(record: WorkspaceRecord, conclusion: Conclusion): boole
   return (
     conclusion.laneReleased ||
     conclusion.brake !== null ||
+    conclusion.backup !== null ||
     record.reconcileRequestTime !== null ||
     (record.instance !== null && record.instance.running !== conclusion.running) ||
     SIMPLE.some((field) => record[field] !== conclusion[field]) ||

@@ -17,5 +17,14 @@ export function toControllerStore(memory: MemoryStore): ControllerStore {
     recordSweep: async (...call) => memory.recordSweep(...call),
     claimDestroy: async (...call) => memory.claimDestroy(...call),
     expireEvents: async () => {},
+    claimBackup: async (...call) => memory.claimBackup(...call),
+    readDeletions: async (...call) => memory.readDeletions(...call),
+    forgetBackup: async (...call) => memory.forgetBackup(...call),
+    readRetentionCandidates: async (...call) => memory.readRetentionCandidates(...call),
+    claimBackupDeletion: async (...call) => memory.claimBackupDeletion(...call),
+    expireBackupRecords: async (...call) => memory.expireBackupRecords(...call),
+    readBackupSweepView: async (...call) => memory.readBackupSweepView(...call),
+    recordBackupSweep: async (...call) => memory.recordBackupSweep(...call),
+    claimObjectRemoval: async (...call) => memory.claimObjectRemoval(...call),
   };
 }

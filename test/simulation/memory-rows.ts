@@ -1,11 +1,13 @@
 /** The tables of `src/store/schema.ts` as the memory store keeps them. */
+import type { BackupSweepRecord, UnclaimedBackup } from "../../src/backup.ts";
 import type { ControllerSettings, InventoryRecord, Unclaimed } from "../../src/unclaimed.ts";
 import type { Instance, Instant, WorkspaceName } from "../../src/workspace.ts";
 import type { WorkspaceRecord } from "../../src/workspace-record.ts";
+import type { BackupTable } from "./memory-backup-rows.ts";
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
-export interface WorkspaceRow extends Mutable<Omit<WorkspaceRecord, "instance" | "lane" | "quotaReached">> {
+export interface WorkspaceRow extends Mutable<Omit<WorkspaceRecord, "instance" | "lane" | "quotaReached" | "backups" | "unrestorable">> {
   revision: number;
   readonly creationTime: Instant;
 }
@@ -43,6 +45,7 @@ export interface ControllerRow {
   brakeUntilTime: Instant | null;
   brakeFailures: number;
   inventory: InventoryRecord | null;
+  backupSweep: BackupSweepRecord | null;
 }
 
 export interface Tables {
@@ -51,6 +54,9 @@ export interface Tables {
   /** By DO id. */
   readonly instances: Map<string, InstanceRow>;
   readonly unclaimed: Map<string, UnclaimedRow>;
+  readonly backups: BackupTable;
+  /** By object id. */
+  readonly unclaimedBackups: Map<string, UnclaimedBackup>;
   lane: readonly LanePlace[];
   controller: ControllerRow | null;
   settings: ControllerSettings;

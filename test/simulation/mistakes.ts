@@ -5,13 +5,12 @@
 import type { Fleet } from "../../src/controller/fleet.ts";
 import type { ControllerStore } from "../../src/store/controller-store.ts";
 import type { InventoryView } from "../../src/store/unclaimed.ts";
-import type { Observation } from "../../src/workspace.ts";
+import type { Instant, Observation } from "../../src/workspace.ts";
 import type { WorkspaceRecord } from "../../src/workspace-record.ts";
-import { Chance } from "./chance.ts";
 import { MemoryStore } from "./memory-store.ts";
 import type { Mistake } from "./ports.ts";
-import { type Happening, MINUTE_MS, type Script } from "./script.ts";
-import type { SpecSketch } from "./lives.ts";
+import type { Script } from "./script.ts";
+import { returns, secondThoughts, shortLives } from "./special-days.ts";
 
 export interface NamedMistake extends Mistake {
   readonly name: string;
@@ -19,30 +18,6 @@ export interface NamedMistake extends Mistake {
   readonly breaks: readonly number[];
   /** A day on which it shows, where an ordinary one seldom has it. */
   readonly script?: (seed: number) => Script;
-}
-
-const PLAIN: SpecSketch = { mode: "Running", env: 1, idleSeconds: null, lifetimeSeconds: null, expiresInMs: null, paused: false };
-
-/** Users who change their minds all the time, through calls that take theirs. */
-function secondThoughts(seed: number): Script {
-  const chance = new Chance(seed);
-  const ticks = 120;
-  const happenings = Array.from({ length: 8 }, (_, slot): readonly Happening[] => [
-    { ms: 0, slot, event: { kind: "create", sketch: PLAIN } },
-    ...Array.from({ length: 200 }, (): Happening => {
-      const sketch = { ...PLAIN, mode: chance.pick(["Running", "Suspended"] as const) };
-      return { ms: Math.floor(chance.next() * ticks * MINUTE_MS), slot, event: { kind: "replace", sketch } };
-    }),
-  ]).flat();
-  const inOrder = happenings.toSorted((one, other) => one.ms - other.ms);
-  return { seed, ticks, workspaces: 8, faultRate: 0.25, faultKinds: ["callLate"], happenings: inOrder };
-}
-
-/** Containers that are replaced every few minutes, through calls that take their time. */
-function shortLives(seed: number): Script {
-  const sketch = { ...PLAIN, lifetimeSeconds: 200 };
-  const happenings = Array.from({ length: 8 }, (_, slot): Happening => ({ ms: slot * 5000, slot, event: { kind: "create", sketch } }));
-  return { seed, ticks: 1440, workspaces: happenings.length, faultRate: 0.25, faultKinds: ["callLate"], happenings };
 }
 
 /** Who lost the lease writes on. */
@@ -87,15 +62,27 @@ function upToDate(record: WorkspaceRecord, memory: MemoryStore): WorkspaceRecord
   return { ...record, resourceVersion: memory.tables.workspaces.get(record.uid)?.resourceVersion ?? 0 };
 }
 
-function seeing(change: (observed: Observation) => Observation): (fleet: Fleet) => Fleet {
+export function seeing(change: (observed: Observation) => Observation): (fleet: Fleet) => Fleet {
   return (fleet) => ({
     identify: (...call) => fleet.identify(...call),
     observe: async (...call) => change(await fleet.observe(...call)),
     start: async (...call) => change(await fleet.start(...call)),
+    backup: (...call) => fleet.backup(...call),
     stop: async (...call) => change(await fleet.stop(...call)),
     destroy: async (...call) => change(await fleet.destroy(...call)),
     destroyOrphan: (...call) => fleet.destroyOrphan(...call),
   });
+}
+
+/** Knows of each container the last use that its tick saw first. */
+function incurious(fleet: Fleet): Fleet {
+  const seen = new Map<string, Instant>();
+  return seeing((observed) => {
+    if (observed.kind !== "Running") return observed;
+    const activityTime = seen.get(observed.startId) ?? observed.activityTime;
+    seen.set(observed.startId, activityTime);
+    return { ...observed, activityTime };
+  })(fleet);
 }
 
 function writing(change: Partial<ControllerStore>): (store: ControllerStore) => ControllerStore {
@@ -176,6 +163,7 @@ export const MISTAKES: readonly NamedMistake[] = [
       observed.kind === "Stopped" && observed.exit !== null ? { ...observed, exit: { ...observed.exit, signalled: false } } : observed,
     ),
   },
+  { name: "a user's return that is not heeded", breaks: [4], script: returns, fleet: incurious },
   { name: "an order to stop that never expires", breaks: [4], ordersExpire: false, script: shortLives },
   {
     name: "a deletion that is not carried through",

@@ -22,8 +22,12 @@ export class Process {
   settings: ControllerSettings = DEFAULT_SETTINGS;
   /** When the records that it last read were true. */
   loadedTime: Instant = 0;
+  /** Since when it knows that an operator has paused all; null while nobody has. */
+  #pausedTime: Instant | null = null;
   /** By DO: the time of the record on which it acts. */
   readonly basis = new Map<string, Instant>();
+  /** When it was allowed to destroy what no record claims; by DO. */
+  readonly claims = new Map<string, Instant>();
   lastListing: { readonly askedTime: Instant; readonly given: GivenListing } | null = null;
   readonly startTime: Instant;
   readonly fortune: Fortune;
@@ -32,6 +36,17 @@ export class Process {
   constructor(startTime: Instant, fortune: Fortune) {
     this.startTime = startTime;
     this.fortune = fortune;
+  }
+
+  loaded(settings: ControllerSettings, now: Instant): void {
+    this.settings = settings;
+    this.loadedTime = now;
+    this.#pausedTime = settings.paused ? (this.#pausedTime ?? now) : null;
+  }
+
+  /** Whether all was paused, as far as it knew, when it read what it acts on. What was begun before goes on. */
+  isPausedFor(readTime: Instant): boolean {
+    return this.#pausedTime !== null && readTime >= this.#pausedTime;
   }
 
   /** What becomes of the process in its next call. */

@@ -1,4 +1,5 @@
 /** What must hold once nothing but the controller has acted for a while (promises 1, 3, 5, 8, 9, 13). */
+import { backupProblemsOf, isWithoutSource } from "./backup-rest.ts";
 import type { WorkspaceRow } from "./memory-rows.ts";
 import type { Day } from "./ports.ts";
 import { hashOf } from "./wishes.ts";
@@ -29,6 +30,7 @@ export function problemsOf(day: Day): Problems {
   for (const { doId, state } of unclaimed.values()) {
     problems.set(`watched ${doId}`, { invariant: 3, message: `${doId.slice(0, 8)} is still watched, as ${state}` });
   }
+  for (const [subject, message] of backupProblemsOf(day)) problems.set(subject, { invariant: 6, message });
   return problems;
 }
 
@@ -37,7 +39,8 @@ export function reportLasting(earlier: Problems, later: Problems, { invariants }
   for (const [subject, { invariant, message }] of later) if (earlier.has(subject)) invariants.report(invariant, message);
 }
 
-function problemOf(row: WorkspaceRow, { store, world, invariants, config }: Day): string | null {
+function problemOf(row: WorkspaceRow, day: Day): string | null {
+  const { store, world, invariants, config } = day;
   const { status, generation, deletionTime, spec, namespace } = row;
   if (deletionTime !== null) return "is still being deleted";
   if (status.observedGeneration !== generation) return `has a status about ${status.observedGeneration}, not ${generation}`;
@@ -48,6 +51,7 @@ function problemOf(row: WorkspaceRow, { store, world, invariants, config }: Day)
     if (container !== null) return "runs although it is suspended";
     return status.phase === "Suspended" ? null : `is ${status.phase} although it is suspended`;
   }
+  if (isWithoutSource(row, day, day.restTime)) return container === null ? null : "runs without what its source stands for";
   if (status.phase === "Queued" && config.quotas[namespace] !== undefined) return null;
   if (container === null) return `does not run and is ${status.phase}`;
   if (spec === null || container.specHash !== hashOf(spec) || !container.isVerified) return "runs something else than is wished";
@@ -68,7 +72,11 @@ export function stillnessOf({ store, world }: Day): Stillness {
   const rows = [...store.tables.workspaces.values()];
   // A spec's idle time, lifetime or end comes whether or not anything else happens.
   const isPlanless = ({ nextReconcileTime, queuedTime, spec }: WorkspaceRow) =>
-    nextReconcileTime === null && queuedTime === null && spec?.idle === null && spec.maxLifetimeSeconds === null;
+    nextReconcileTime === null &&
+    queuedTime === null &&
+    spec?.idle === null &&
+    spec.maxLifetimeSeconds === null &&
+    !spec.backup?.everySeconds;
   const still = rows.filter(isPlanless);
   return {
     events: store.tables.events,

@@ -9,13 +9,28 @@ import { type SpecSketch, planLives } from "./lives.ts";
 export type WorkspaceEvent =
   | { readonly kind: "create"; readonly sketch: SpecSketch }
   | { readonly kind: "replace"; readonly sketch: SpecSketch }
-  | { readonly kind: "delete" | "wake" | "use" | "reconcile" | "requestDestroy" | "reset" | "ghost" | "cursed" }
+  | {
+      readonly kind:
+        | "delete"
+        | "wake"
+        | "use"
+        | "reconcile"
+        | "requestDestroy"
+        | "reset"
+        | "ghost"
+        | "cursed"
+        | "requestBackup"
+        | "deleteBackup"
+        | "weaken";
+    }
   | { readonly kind: "exit"; readonly code: number; readonly signalled: boolean };
 
 export type CommonEvent =
   | { readonly kind: "deploy" | "stranger" | "protect" | "unprotect" | "requestOrphanDestroy" | "releaseBrake" }
   /** This share of all containers is told to go. */
   | { readonly kind: "rollout"; readonly share: number }
+  /** This share of what lies in the bucket is not to be found. */
+  | { readonly kind: "vanish"; readonly share: number; readonly ms: number }
   | { readonly kind: "noCapacity" | "rateLimited" | "storeDown" | "pause"; readonly ms: number }
   | { readonly kind: "gcMode"; readonly mode: "Off" | "Report"; readonly ms: number }
   | { readonly kind: "laneWidth"; readonly width: number | null }
@@ -140,6 +155,7 @@ function planPlatform(chance: Chance, dayMs: number): readonly Happening[] {
   const burst = chance.happens(0.3) ? Math.floor(chance.next() * dayMs) : null;
   return [
     ...some(3, () => ({ kind: "rollout", share: chance.next() * 0.6 })),
+    ...some(1, () => ({ kind: "vanish", share: chance.next() * 0.3, ms: chance.lasting(MINUTE_MS, 60 * MINUTE_MS) })),
     ...some(3, () => ({ kind: "deploy" })),
     ...some(3, () => ({ kind: "noCapacity", ms: chance.lasting(10_000, 20 * MINUTE_MS) })),
     ...some(3, () => ({ kind: "rateLimited", ms: chance.lasting(10_000, 5 * MINUTE_MS) })),

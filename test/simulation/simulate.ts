@@ -2,6 +2,7 @@
 import { parseConfig, runningLimitsOf } from "../../src/config.ts";
 import { sweep } from "../../src/controller/sweep.ts";
 import { Actions, QUOTA_NAMESPACE } from "./actions.ts";
+import { Bucket } from "./bucket.ts";
 import { Chance } from "./chance.ts";
 import { Clock } from "./clock.ts";
 import { Faults } from "./faults.ts";
@@ -13,6 +14,7 @@ import { type Day, type Mistake, portsOf } from "./ports.ts";
 import { type Fortune, LUCKY, Process } from "./process.ts";
 import { checkStillness, problemsOf, reportLasting, stillnessOf } from "./rest.ts";
 import { type Happening, MINUTE_MS, type Script } from "./script.ts";
+import { NO_FILES } from "./surroundings.ts";
 import { World } from "./world.ts";
 
 export const START_TIME = Date.UTC(2026, 10, 30);
@@ -24,6 +26,14 @@ export const ENVIRONMENT = {
   RESYNC_INTERVAL_SECONDS: "1800",
   SWEEP_INTERVAL_SECONDS: "60",
   ORPHAN_GRACE_SECONDS: "120",
+  PREPARE_TIMEOUT_SECONDS: "120",
+  BACKUP_MODE: "local",
+  BACKUP_BUCKET: {},
+  BACKUP_TIMEOUT_SECONDS: "120",
+  BACKUP_SWEEP_INTERVAL_SECONDS: "600",
+  BACKUP_ORPHAN_GRACE_SECONDS: "300",
+  DELETED_BACKUP_RETENTION_SECONDS: "1200",
+  EVENT_RETENTION_SECONDS: "3600",
   NAMESPACE_QUOTAS: JSON.stringify({ [QUOTA_NAMESPACE]: { maxRunning: 12 } }),
 };
 
@@ -67,6 +77,7 @@ class Simulation {
   readonly #missed = new Set<number>();
   readonly #doubled = new Set<number>();
   readonly #fortunes = new Map<number, Fortune>();
+  readonly #processes: Process[] = [];
   #steps = 0;
 
   constructor(script: Script, mistake: Mistake, trace?: (line: string) => void) {
@@ -76,14 +87,23 @@ class Simulation {
     const faults = new Faults(chance.fork(), script.faultRate, script.faultKinds);
     const store = mistake.store?.() ?? new MemoryStore();
     const config = parseConfig(ENVIRONMENT);
+    const bucket = new Bucket(clock, chance.fork(), faults);
     const api = new MemoryApi(store);
-    const world = new World(clock, chance.fork(), faults, {
+    const world = new World(clock, chance.fork(), faults, bucket, {
       hasRow: (uid) => mistake.hasRow?.() ?? store.tables.workspaces.has(uid),
       poke: (uid) => {
         if (faults.draw(["pokeLost"]) === null) api.poke(uid, clock.now());
       },
       startBegan: (sandbox) => this.#day.invariants.startBegan(sandbox),
       containerStarted: () => this.#count("containers"),
+      containerVerified: (container) => {
+        if (container.files !== NO_FILES) this.#count("restored");
+        this.#day.invariants.containerVerified(container);
+      },
+      backupTaken: (backup) => {
+        this.#count("backups");
+        this.#day.invariants.backups.taken(backup);
+      },
       containerEnds: (container, killer) => {
         this.#count(`ended by ${killer}`);
         this.#day.invariants.containerEnds(container, killer);
@@ -95,21 +115,26 @@ class Simulation {
       disturbed: (doId) => this.#day.invariants.disturbed(doId),
     });
     world.ordersExpire = mistake.ordersExpire ?? true;
+    world.backsUpAnything = mistake.backsUpAnything ?? false;
+    world.resumesLate = mistake.resumesLate ?? false;
     const list = new PlatformList(world, clock, chance.fork(), faults);
     const settings = {
       graceMs: config.orphanGraceMs,
       tickBudgetMs: config.tickBudgetMs,
       laneWidth: config.startLaneWidth,
       limits: runningLimitsOf(config),
+      backupMs: (config.backups?.timeoutMs ?? 0) + 30_000,
+      keepAfterDeletionMs: config.backups?.keepAfterDeletionMs ?? 0,
     };
-    const invariants = new Invariants(store, world, () => clock.now(), settings);
+    const invariants = new Invariants(store, world, bucket, () => clock.now(), settings);
     if (trace !== undefined) {
       invariants.trace = (subject, text) =>
         trace(`${((clock.now() - START_TIME) / MINUTE_MS).toFixed(3)} ${this.#nameOf(subject)} ${text}`);
     }
     let ids = 0;
     const newId = () => `id-${(ids += 1)}`;
-    this.#day = { clock, store, world, list, faults, chance: chance.fork(), invariants, config, storeDownUntilTime: 0, newId, mistake };
+    const ports = { clock, store, world, list, bucket, faults, invariants, config, mistake };
+    this.#day = { ...ports, chance: chance.fork(), storeDownUntilTime: 0, restTime: Number.POSITIVE_INFINITY, newId };
     this.#actions = new Actions(this.#day, api, chance.fork(), script.seed);
   }
 
@@ -131,7 +156,14 @@ class Simulation {
       violations: invariants.violations,
       leakedInstanceMinutes: invariants.leaks.leakedMs / MINUTE_MS,
       wrongfulKills: invariants.wrongfulKills,
-      counts: { ...this.#counts, ...this.#day.faults.counts, countedSweeps: invariants.leaks.countedSweeps, ...invariants.checks },
+      counts: {
+        ...this.#counts,
+        ...this.#day.faults.counts,
+        deaths: this.#processes.filter(({ isDead }) => isDead).length,
+        countedSweeps: invariants.leaks.countedSweeps,
+        lost: invariants.backups.lost,
+        ...invariants.checks,
+      },
     };
   }
 
@@ -171,6 +203,7 @@ class Simulation {
   async #tick(fortune: Fortune): Promise<void> {
     this.#steps += 1;
     const process = new Process(this.#day.clock.now(), fortune);
+    this.#processes.push(process);
     try {
       const summary = await sweep(portsOf(process, this.#day));
       process.isThrough = summary?.complete ?? false;

@@ -13,6 +13,7 @@ import {
   uidOf,
   unchanged,
 } from "../contract/store-world.ts";
+import { backupStepsOf } from "./store-backup-steps.ts";
 
 export interface Step {
   readonly name: string;
@@ -23,14 +24,29 @@ export interface Step {
 const WORKSPACES = 4;
 const LIMITS = [{}, { default: 2 }, { "*": 1 }, { "*": 1, default: null }];
 
-export function commandsOf(world: StoreWorld): readonly Step[] {
+/** What a run is about: the fewer kinds of steps it has, the further it comes with each. */
+export type About = "workspaces" | "backups";
+
+/** What backups need of the rest. */
+const AROUND_BACKUPS: ReadonlySet<string> = new Set([
+  "create",
+  "time passes",
+  "take the lease",
+  "load",
+  "admit",
+  "expire",
+  "forget",
+  "set",
+]);
+
+export function commandsOf(world: StoreWorld, about: About): readonly Step[] {
   const { store } = world;
   const records: WorkspaceRecord[] = [];
   let epoch = 0;
   let starts = 0;
   let now = NOW;
   /** Read at some time, and perhaps out of date. */
-  const recordOf = (n: number) => records[n % Math.max(1, records.length)];
+  const recordOf = (n: number) => (about === "backups" ? records.at(-1 - (n % 4)) : records[n % Math.max(1, records.length)]);
   const epochOf = (n: number) => (n % 7 === 0 ? epoch - 1 : epoch);
   const step = (name: string, run: Step["run"]): Step => ({ name, run });
   const withRecord = (name: string, run: (record: WorkspaceRecord, a: number, b: number) => Promise<unknown>): Step =>
@@ -39,7 +55,7 @@ export function commandsOf(world: StoreWorld): readonly Step[] {
       return record === undefined ? null : run(record, a, b);
     });
 
-  return [
+  const steps = [
     step("create", async (a) => world.create(`w${a % WORKSPACES}`, a % WORKSPACES)),
     step("replace", async (a, b) => world.replace(uidOf(a % WORKSPACES), specOf(String(b)), now)),
     step("delete", async (a) => world.delete(uidOf(a % WORKSPACES), now)),
@@ -60,7 +76,8 @@ export function commandsOf(world: StoreWorld): readonly Step[] {
     ),
     step("load", async (a, b) => {
       const resync = a % 3 === 0 ? null : { from: { phase: (a * 7919) % 1e6, uid: "" }, to: (b * 104_729) % 1e6, wraps: b % 2 === 0 };
-      const query = { ...QUERY, now, resync, laneWidth: 1 + (a % 3), runningLimits: LIMITS[b % 4] ?? {}, limit: 1 + (b % 5) };
+      const backups = a % 5 !== 0;
+      const query = { ...QUERY, now, resync, backups, laneWidth: 1 + (a % 3), runningLimits: LIMITS[b % 4] ?? {}, limit: 1 + (b % 5) };
       const loaded = await store.loadDue(query);
       records.push(...loaded.due, ...loaded.resync, ...loaded.startable);
       return loaded;
@@ -72,7 +89,16 @@ export function commandsOf(world: StoreWorld): readonly Step[] {
       if (record.lane !== null) return Promise.resolve(null);
       const incarnation = b % 3 === 0 ? record.incarnation + 1 : Math.max(1, record.incarnation);
       const instance = instanceOf(record.uid, incarnation);
-      const change = { instance, laneWidth: 1 + (a % 2), runningLimits: LIMITS[b % 4] ?? {}, deadlineTime: now + 135_000 };
+      const sourceBackupId = b % 2 ? (record.backups?.source?.id ?? null) : record.sourceBackupId;
+      const restoredBackupId = a % 3 === 0 ? sourceBackupId : null;
+      const change = {
+        instance,
+        restoredBackupId,
+        sourceBackupId,
+        laneWidth: 1 + (a % 2),
+        runningLimits: LIMITS[b % 4] ?? {},
+        deadlineTime: now + 135_000,
+      };
       return store.admitStart(epochOf(b), record, admissionOf(record, `s${starts}`, change), now).catch(() => "refused");
     }),
     withRecord("expire", (record, _a, b) => store.expire(epochOf(b), record, now)),
@@ -104,6 +130,9 @@ export function commandsOf(world: StoreWorld): readonly Step[] {
     step("ask for a replacement", async (a) => world.requestDestroy(instanceOf(uidOf(a % WORKSPACES)).doId, now)),
     step("set", async (a, b) => world.set({ paused: a % 2 === 0, laneWidth: b % 2 ? null : 2, gcMode: b % 3 ? null : "Report" })),
   ];
+  if (about === "workspaces") return steps;
+  const backups = backupStepsOf({ world, workspaces: WORKSPACES, now: () => now, epochOf, hasLease: () => epoch > 0, withRecord });
+  return [...steps.filter(({ name }) => AROUND_BACKUPS.has(name)), ...backups];
 }
 
 function byUid(one: { readonly uid: string }, other: { readonly uid: string }): number {

@@ -1,16 +1,19 @@
 /** All sandboxes and what the platform says of them: the Fleet and the Inventory of the simulated day. */
 import { createHash } from "node:crypto";
-import { classify } from "../../src/controller/failure.ts";
+import type { BackupOutcome } from "../../src/backup.ts";
+import { interpretReport } from "../../src/controller/backup-report.ts";
 import { type Fleet, LeaseLostError, type OrphanOutcome } from "../../src/controller/fleet.ts";
 import { interpret } from "../../src/controller/observation.ts";
-import type { Answer } from "../../src/sandbox/protocol.ts";
+import type { Answer, BackupAnswer, BackupOrder } from "../../src/sandbox/protocol.ts";
 import type { Failure, Instance, Observation } from "../../src/workspace.ts";
+import type { Bucket } from "./bucket.ts";
 import type { Chance } from "./chance.ts";
 import type { Clock } from "./clock.ts";
-import { fateOf } from "./fates.ts";
-import { CALL_FAULTS, type Faults } from "./faults.ts";
+import { backupCourse, fateOf, restoreCourse, setupCourse } from "./fates.ts";
+import type { Faults } from "./faults.ts";
 import { Sandbox } from "./sandbox.ts";
-import type { Container, Killer, Surroundings } from "./surroundings.ts";
+import type { Container, Killer, Surroundings, TakenBackup } from "./surroundings.ts";
+import { Transport } from "./transport.ts";
 
 /** As in `src/controller/sandbox-fleet.ts`. */
 const OBSERVE_TIMEOUT_MS = 5000;
@@ -18,9 +21,8 @@ const ANSWER_TIMEOUT_MS = 5000;
 const STOP_GRACE_MS = 10_000;
 const STOP_TIMEOUT_MS = 20_000;
 const DESTROY_TIMEOUT_MS = 20_000;
-/** Late, but seldom later than the caller's patience by much. */
-const LATE_MS = 40_000;
-const JITTER_SHARE = 0.15;
+/** From a verified start until its user writes something. */
+const FIRST_WRITE_MS = 30 * 60_000;
 /** How long the platform remembers what stopped. */
 export const REMEMBERED_MS = 15 * 60_000;
 
@@ -30,8 +32,10 @@ export interface WorldEvents {
   poke(uid: string): void;
   startBegan(sandbox: Sandbox): void;
   containerStarted(container: Container): void;
+  containerVerified(container: Container): void;
   containerEnds(container: Container, killer: Killer): void;
   startFailed(sandbox: Sandbox, isWorkspacesFault: boolean): void;
+  backupTaken(backup: TakenBackup): void;
   /** A call of this kind to this sandbox did not go as it should. */
   disturbed(doId: string): void;
 }
@@ -47,8 +51,10 @@ export class World implements Fleet {
   readonly cursed = new Set<string>();
   noCapacityUntilTime = 0;
   rateLimitedUntilTime = 0;
-  /** Orders to stop or destroy; those to start always do. */
+  /** Orders to stop or destroy; the others always do. */
   ordersExpire = true;
+  backsUpAnything = false;
+  resumesLate = false;
   observations = 0;
   /** All that the controller asked of the sandboxes but looks. */
   orders = 0;
@@ -57,37 +63,19 @@ export class World implements Fleet {
   readonly #clock: Clock;
   readonly #chance: Chance;
   readonly #faults: Faults;
+  readonly #transport: Transport;
   /** By uid and incarnation. */
   readonly #identities = new Map<string, Instance[]>();
+  /** The last content that a directory was given. */
+  #files = 0;
 
-  constructor(clock: Clock, chance: Chance, faults: Faults, events: WorldEvents) {
+  constructor(clock: Clock, chance: Chance, faults: Faults, bucket: Bucket, events: WorldEvents) {
     this.#clock = clock;
     this.#chance = chance;
     this.#faults = faults;
     this.#events = events;
-    this.#around = {
-      clock,
-      fateOf: (sandbox) => fateOf(sandbox, this, clock.now(), chance, faults),
-      stopMs: () => (chance.happens(0.1) ? null : chance.between(10, 3000)),
-      killMs: () => chance.between(5, 800),
-      isDeaf: (sandbox) => this.#isDeaf(sandbox),
-      poke: (uid) => events.poke(uid),
-      startBegan: (sandbox) => {
-        this.starting.add(sandbox);
-        events.startBegan(sandbox);
-      },
-      containerStarted: (container) => {
-        this.running.add(container);
-        events.containerStarted(container);
-      },
-      containerEnds: (container, killer) => {
-        events.containerEnds(container, killer);
-        this.running.delete(container);
-        this.ended.push(container);
-        while ((this.ended[0]?.endedTime ?? Number.POSITIVE_INFINITY) < clock.now() - REMEMBERED_MS) this.ended.shift();
-      },
-      startFailed: (sandbox, isWorkspacesFault) => events.startFailed(sandbox, isWorkspacesFault),
-    };
+    this.#transport = new Transport(clock, chance, faults, (doId) => events.disturbed(doId));
+    this.#around = this.#surroundings(bucket);
   }
 
   identify(uid: string, incarnation: number): Instance {
@@ -111,6 +99,21 @@ export class World implements Fleet {
     return this.#order(instance, epoch, waitMs + ANSWER_TIMEOUT_MS, (sandbox) => sandbox.start(request, waitMs), true);
   }
 
+  async backup(instance: Instance, epoch: number, order: BackupOrder, waitMs: number): Promise<BackupOutcome> {
+    this.orders += 1;
+    const sandbox = this.sandboxOf(instance);
+    const timeoutMs = waitMs + ANSWER_TIMEOUT_MS;
+    const expiresTime = this.#clock.now() + timeoutMs;
+    const answer = await this.#transport.call<BackupAnswer>(sandbox, timeoutMs, async () => {
+      const refusal = sandbox.passFence(epoch, instance.incarnation) ?? (this.#clock.now() > expiresTime ? "Expired" : null);
+      return refusal === null ? { accepted: true, report: await sandbox.backups.run(order, waitMs) } : { accepted: false, refusal };
+    });
+    if ("class" in answer) return { kind: "Unknown", message: answer.message };
+    if (answer.accepted) return interpretReport(answer.report);
+    if (answer.refusal === "StaleEpoch") throw new LeaseLostError(SUPERSEDED);
+    return { kind: "Unknown", message: "The sandbox refused the order." };
+  }
+
   stop(instance: Instance, epoch: number): Promise<Observation> {
     return this.#order(instance, epoch, STOP_TIMEOUT_MS, (sandbox) => sandbox.stop(STOP_GRACE_MS));
   }
@@ -122,14 +125,14 @@ export class World implements Fleet {
   async destroyOrphan(doId: string, epoch: number): Promise<OrphanOutcome> {
     this.orders += 1;
     const sandbox = this.sandboxes.get(doId) ?? this.#sandbox(doId, null, null);
-    const answer = await this.#transport<Answer | "StaleEpoch" | "Wanted">(sandbox, DESTROY_TIMEOUT_MS, () => {
+    const answer = await this.#transport.call<Answer | "StaleEpoch" | "Wanted">(sandbox, DESTROY_TIMEOUT_MS, () => {
       if (epoch < (sandbox.fence?.epoch ?? epoch)) return "StaleEpoch";
       const { workspaceUid, state } = sandbox.admission;
       if (state !== "Destroyed" && workspaceUid !== null && this.#events.hasRow(workspaceUid)) return "Wanted";
       sandbox.fence = { epoch, incarnation: sandbox.fence?.incarnation ?? 0 };
       return sandbox.destroy("destroyOrphan");
     });
-    if (answer === "StaleEpoch") throw new LeaseLostError("A controller with a higher epoch is at work.");
+    if (answer === "StaleEpoch") throw new LeaseLostError(SUPERSEDED);
     if (answer === "Wanted") return { kind: "Wanted" };
     if ("class" in answer) return { kind: "Unknown", failure: answer };
     return { kind: answer.facts.running ? "StillRuns" : "Gone" };
@@ -153,6 +156,47 @@ export class World implements Fleet {
     const now = this.#clock.now();
     for (const sandbox of this.starting) if (!sandbox.isStarting(now)) this.starting.delete(sandbox);
     return this.starting.size;
+  }
+
+  #surroundings(bucket: Bucket): Surroundings {
+    const events = this.#events;
+    const clock = this.#clock;
+    const chance = this.#chance;
+    const faults = this.#faults;
+    return {
+      clock,
+      bucket,
+      backsUpAnything: () => this.backsUpAnything,
+      resumesLate: () => this.resumesLate,
+      fateOf: (sandbox) => fateOf(sandbox, this, clock.now(), chance, faults),
+      stopMs: () => (chance.happens(0.1) ? null : chance.between(10, 3000)),
+      killMs: () => chance.between(5, 800),
+      isDeaf: (sandbox) => this.#isDeaf(sandbox),
+      poke: (uid) => events.poke(uid),
+      startBegan: (sandbox) => {
+        this.starting.add(sandbox);
+        events.startBegan(sandbox);
+      },
+      containerStarted: (container) => {
+        this.running.add(container);
+        events.containerStarted(container);
+      },
+      containerEnds: (container, killer) => {
+        events.containerEnds(container, killer);
+        this.running.delete(container);
+        this.ended.push(container);
+        while ((this.ended[0]?.endedTime ?? Number.POSITIVE_INFINITY) < clock.now() - REMEMBERED_MS) this.ended.shift();
+      },
+      startFailed: (sandbox, isWorkspacesFault) => events.startFailed(sandbox, isWorkspacesFault),
+      containerVerified: (container) => events.containerVerified(container),
+      restoreCourse: () => restoreCourse(chance, faults),
+      setupCourse: () => setupCourse(chance, faults),
+      backupCourse: () => backupCourse(chance, faults),
+      happensUnseen: () => chance.happens(0.5),
+      firstWriteMs: () => (chance.happens(0.15) ? null : chance.lasting(1000, FIRST_WRITE_MS)),
+      newFiles: () => (this.#files += 1),
+      backupTaken: (backup) => events.backupTaken(backup),
+    };
   }
 
   #sandbox(doId: string, sandboxId: string | null, uid: string | null): Sandbox {
@@ -184,62 +228,14 @@ export class World implements Fleet {
     work: (sandbox: Sandbox) => Answer | Promise<Answer>,
   ): Promise<Observation> {
     const sandbox = this.sandboxOf(instance);
-    const answer = await this.#transport<Answer>(sandbox, timeoutMs, () => {
+    const answer = await this.#transport.call<Answer>(sandbox, timeoutMs, () => {
       const refusal = sandbox.passFence(epoch, instance.incarnation);
       return refusal === null ? work(sandbox) : { accepted: false, refusal, facts: sandbox.facts() };
     });
     if ("class" in answer) return { kind: "Unknown", failure: answer };
-    if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError("A controller with a higher epoch is at work.");
+    if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError(SUPERSEDED);
     if (!answer.accepted && answer.refusal === "OtherIncarnation") return { kind: "Unknown", failure: OTHER_INCARNATION };
     return interpret(answer.facts);
-  }
-
-  /** A call on its way there and back, with whatever befalls it. */
-  #transport<Result>(sandbox: Sandbox, timeoutMs: number, work: () => Result | Promise<Result>): Result | Promise<Result | Failure> {
-    const fault = this.#faults.draw(CALL_FAULTS);
-    if (fault !== null) this.#events.disturbed(sandbox.doId);
-    if (fault === "callBreaks") return BROKEN as never;
-    const latencyMs = fault === "callLate" ? this.#chance.lasting(1000, LATE_MS) : this.#jitterMs();
-    if (fault === null && latencyMs === 0) {
-      const result = work();
-      if (!(result instanceof Promise)) return result;
-      return this.#answerWithin(sandbox, timeoutMs, (settle) => void result.then(settle));
-    }
-    return this.#answerWithin(sandbox, timeoutMs, (settle) => {
-      if (fault === "callHangs") return;
-      this.#clock.after(latencyMs, () => {
-        void Promise.resolve(work()).then((result) => {
-          if (fault !== "callAnswerLost") settle(result);
-          else if (this.#chance.happens(0.5)) settle(BROKEN);
-        });
-        if (fault === "callReset") this.#clock.after(this.#chance.between(0, 2000), () => sandbox.loseMemory());
-      });
-    });
-  }
-
-  #answerWithin<Result>(
-    sandbox: Sandbox,
-    timeoutMs: number,
-    begin: (settle: (result: Result | Failure) => void) => void,
-  ): Promise<Result | Failure> {
-    return new Promise((resolve) => {
-      const settle = (result: Result | Failure) => {
-        timer.fire = null;
-        sandbox.breakers.delete(breaks);
-        resolve(result);
-      };
-      const breaks = () => settle(BROKEN);
-      const timer = this.#clock.after(timeoutMs, () => {
-        this.#events.disturbed(sandbox.doId);
-        settle(TIMED_OUT);
-      });
-      sandbox.breakers.add(breaks);
-      begin(settle);
-    });
-  }
-
-  #jitterMs(): number {
-    return this.#chance.happens(JITTER_SHARE) ? this.#chance.between(1, 400) : 0;
   }
 
   #isDeaf(sandbox: Sandbox): boolean {
@@ -249,12 +245,7 @@ export class World implements Fleet {
   }
 }
 
-function uncertain(message: string): Failure {
-  return { ...classify({ messages: [message], code: null, retryAfterMs: null }), class: "Uncertain" };
-}
-
-const BROKEN = uncertain("Network connection lost.");
-const TIMED_OUT = uncertain("The sandbox did not answer in time.");
+const SUPERSEDED = "A controller with a higher epoch is at work.";
 const OTHER_INCARNATION: Failure = {
   class: "Misconfigured",
   reason: "Misconfigured",

@@ -26,6 +26,8 @@ export interface TestStack {
   crashWorker(): Promise<void>;
   /** The Worker's own database, for situations that no client can bring about. */
   database(): Promise<D1Database>;
+  /** The bucket of its backups. */
+  bucket(): Promise<R2Bucket>;
   /** The id that the name stands for in the namespace of the product's class. */
   doIdOf(sandboxId: string): Promise<string>;
   stop(): Promise<void>;
@@ -48,7 +50,7 @@ export async function startTestStack(options: TestStackOptions): Promise<TestSta
   const harness = createTestHarness({ workers: [{ configPath: CONFIG, vars }] });
   const { url } = await harness.listen();
   await harness.getWorker().applyD1Migrations("DB");
-  const bindings = () => harness.getWorker<Pick<Env, "DB" | "SANDBOX">>().getEnv();
+  const bindings = () => harness.getWorker<Pick<Env, "DB" | "SANDBOX" | "BACKUP_BUCKET">>().getEnv();
   // In the order of their start: the harness's own proxy comes before the runtime, and is not to be killed.
   const [proxy] = childWorkerds();
 
@@ -67,6 +69,7 @@ export async function startTestStack(options: TestStackOptions): Promise<TestSta
       while (!(await isUp(url))) await new Promise((resolve) => setTimeout(resolve, 20));
     },
     database: async () => (await bindings()).DB,
+    bucket: async () => (await bindings()).BACKUP_BUCKET,
     doIdOf: async (sandboxId) => (await bindings()).SANDBOX.idFromName(sandboxId).toString(),
     async stop() {
       await harness.close();

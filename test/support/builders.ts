@@ -26,9 +26,12 @@ export const START_ID = "start-1";
 /** A start of which this record knows nothing. */
 export const OTHER_START_ID = "start-of-long-ago";
 
+const WITHOUT_BACKUPS = { source: null, setup: [], backup: null, deletion: { finalBackup: "Skip", deadlineSeconds: 600 } } as const;
+
 export function spec(overrides: Partial<WorkspaceSpec> = {}): WorkspaceSpec {
   const defaults = { operatingMode: "Running", directory: "/workspace", env: {}, idle: null, maxLifetimeSeconds: null } as const;
-  return { ...defaults, expireTime: null, paused: false, ...overrides };
+  const { source, setup, backup, deletion } = WITHOUT_BACKUPS;
+  return { ...defaults, source, setup, expireTime: null, backup, deletion, paused: false, ...overrides };
 }
 
 export const runningSpec = spec();
@@ -97,6 +100,11 @@ export function record(overrides: Partial<WorkspaceRecord> = {}): WorkspaceRecor
     generation: 1,
     resourceVersion: 1,
     deletionTime: null,
+    finalBackup: "Skip",
+    finalBackupDeadlineTime: null,
+    backups: null,
+    unrestorable: false,
+    sourceBackupId: null,
     spec: runningSpec,
     status: { observedGeneration: 0, phase: "Pending", conditions: [] },
     incarnation: 0,

@@ -4,12 +4,16 @@
  * Nothing here decides anything for the controller: what a sandbox knows becomes an observation through the product's own `interpret`.
  */
 import { createHash } from "node:crypto";
+import type { BackupOutcome } from "../../src/backup.ts";
 import { classify } from "../../src/controller/failure.ts";
 import { type Fleet, LeaseLostError, type OrphanOutcome, type StartRequest } from "../../src/controller/fleet.ts";
+import { interpretReport } from "../../src/controller/backup-report.ts";
 import { interpret } from "../../src/controller/observation.ts";
-import type { Answer } from "../../src/sandbox/protocol.ts";
+import type { Answer, BackupAnswer, BackupOrder } from "../../src/sandbox/protocol.ts";
 import type { Failure, Instance, Instant, Observation } from "../../src/workspace.ts";
-import { FakeSandbox, type SandboxName, within } from "./fake-sandbox.ts";
+import { FakeBucket } from "./fake-bucket.ts";
+import { FakeSandbox, type SandboxName } from "./fake-sandbox.ts";
+import { within } from "./fake-sandbox-parts.ts";
 
 export interface WorldClock {
   now(): Instant;
@@ -17,7 +21,7 @@ export interface WorldClock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-export type CallKind = "observe" | "start" | "stop" | "destroy" | "destroyOrphan";
+export type CallKind = "observe" | "start" | "backup" | "stop" | "destroy" | "destroyOrphan";
 
 /**
  * - `Hangs`: never arrives, never answered. - `AnswerLost`: arrives and is done, and the answer never comes.
@@ -62,6 +66,13 @@ export interface Script {
   refusesIncarnation: boolean;
   /** The platform says for a while, so long after the container's start, that none runs. */
   flaps: { readonly afterMs: number; readonly forMs: number } | null;
+  /** From a container's answer until it is restored and set up. */
+  prepareMs: number;
+  /** Why the preparation in the nth container fails, from 1; null: it does not. */
+  prepareError: (nth: number) => string | null;
+  backupMs: number;
+  /** Why the nth backup of the world fails, from 1; null: it does not. */
+  backupError: (nth: number) => string | null;
 }
 
 export interface Launch {
@@ -87,6 +98,8 @@ export interface RunningContainer {
   readonly env: Readonly<Record<string, string>>;
   /** Null where nobody saw it begin. */
   readonly startedTime: Instant | null;
+  /** What its files are, as a word; empty: there are none. */
+  readonly disk: { files: string };
 }
 
 const OBSERVE_TIMEOUT_MS = 5000;
@@ -110,6 +123,8 @@ export class FakeWorld {
   /** Every container start that was tried, instance or not. */
   readonly launches: Launch[] = [];
   readonly calls: Call[] = [];
+  readonly bucket: FakeBucket;
+  readonly backupsBegun: { readonly uid: string; readonly backupId: string; readonly time: Instant }[] = [];
   maxStartsInFlight = 0;
   /** Called when a container starts, stops or fails. */
   onEvent: (uid: string) => void = () => {};
@@ -120,14 +135,17 @@ export class FakeWorld {
   readonly #sandboxes = new Map<string, FakeSandbox>();
   readonly #scripts = new Map<string, Script>();
   readonly #maxContainers = new Map<string, number>();
+  #objects = 0;
 
   constructor(clock: WorldClock) {
     this.#clock = clock;
+    this.bucket = new FakeBucket(() => clock.now());
     this.fleet = {
       identify,
       observe: (instance, epoch) => this.#ask("observe", instance, epoch, OBSERVE_TIMEOUT_MS, (sandbox) => sandbox.observe()),
       start: (instance, epoch, request: StartRequest, waitMs) =>
         this.#ask("start", instance, epoch, waitMs + ANSWER_TIMEOUT_MS, (sandbox) => sandbox.start(request, waitMs)),
+      backup: (instance, epoch, order, waitMs) => this.#backup(instance, epoch, order, waitMs),
       stop: (instance, epoch) => this.#ask("stop", instance, epoch, STOP_GRACE_MS + 10_000, (sandbox) => sandbox.stop(STOP_GRACE_MS)),
       destroy: (instance, epoch) => this.#ask("destroy", instance, epoch, DESTROY_TIMEOUT_MS, (sandbox) => sandbox.destroy()),
       destroyOrphan: (doId, epoch) => this.#destroyOrphan(doId, epoch),
@@ -185,6 +203,22 @@ export class FakeWorld {
       .includes(true);
   }
 
+  /** A user's files in whatever runs for the workspace; a write is use, too. */
+  write(uid: string, files: string): void {
+    for (const { disk } of this.sandboxesOf(uid).flatMap((sandbox) => sandbox.containerOrNone)) disk.files = files;
+    this.use(uid);
+  }
+
+  /** What whatever runs for the workspace has on its disk; null where nothing runs. */
+  filesOf(uid: string): string | null {
+    return this.sandboxesOf(uid).flatMap((sandbox) => sandbox.containerOrNone)[0]?.disk.files ?? null;
+  }
+
+  newObjectId(): string {
+    this.#objects += 1;
+    return `00000000-0000-4000-8000-${String(this.#objects).padStart(12, "0")}`;
+  }
+
   sandboxesOf(uid: string): readonly FakeSandbox[] {
     return [...this.#sandboxes.values()].filter((sandbox) => sandbox.uid === uid);
   }
@@ -226,6 +260,21 @@ export class FakeWorld {
     if (!answer.accepted && answer.refusal === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
     if (!answer.accepted && answer.refusal === "OtherIncarnation") return OTHER_INCARNATION;
     return interpret(answer.facts);
+  }
+
+  async #backup(instance: Instance, epoch: number, order: BackupOrder, waitMs: number): Promise<BackupOutcome> {
+    const sandbox = this.sandbox(instance);
+    const timeoutMs = waitMs + ANSWER_TIMEOUT_MS;
+    const expiresTime = this.#clock.now() + timeoutMs;
+    const reply = await this.#call<BackupAnswer>("backup", sandbox, epoch, timeoutMs, async () => {
+      const refusal = sandbox.passFence(epoch, instance.incarnation, expiresTime);
+      return refusal === null ? sandbox.backup(order, waitMs) : { accepted: false, refusal };
+    });
+    if ("error" in reply) return { kind: "Unknown", message: reply.error };
+    const { answer } = reply;
+    if (answer.accepted) return interpretReport(answer.report);
+    if (answer.refusal === "StaleEpoch") throw new LeaseLostError(LEASE_LOST);
+    return { kind: "Unknown", message: "The sandbox refused the order." };
   }
 
   async #destroyOrphan(doId: string, epoch: number): Promise<OrphanOutcome> {
@@ -274,6 +323,10 @@ function newScript(): Script {
     faults: [],
     refusesIncarnation: false,
     flaps: null,
+    prepareMs: 1000,
+    prepareError: () => null,
+    backupMs: 500,
+    backupError: () => null,
   };
 }
 

@@ -5,6 +5,8 @@ import type { StartRequest } from "../../src/controller/fleet.ts";
 import {
   type AdmissionState,
   type Answer,
+  type BackupAnswer,
+  type BackupOrder,
   type OperationFailure,
   type OrphanAnswer,
   START_CANCELLED,
@@ -14,7 +16,9 @@ import {
   type StartOrder,
 } from "../../src/sandbox/protocol.ts";
 import type { Instant } from "../../src/workspace.ts";
+import { FakeBackups } from "./fake-backups.ts";
 import type { FakeWorld, RunningContainer, Script, WorldClock } from "./fake-fleet.ts";
+import { failureOf, within } from "./fake-sandbox-parts.ts";
 
 const RUN_END_LIMIT_MS = 10_000;
 
@@ -48,6 +52,7 @@ export class FakeSandbox {
   readonly sandboxId: string;
   readonly #world: FakeWorld;
   readonly #clock: WorldClock;
+  readonly #backups: FakeBackups;
   #fence: { readonly epoch: number; readonly incarnation: number } | null = null;
   #admission: Admission = { state: "None", startId: null, workspaceUid: null };
   #operation: StartOperation | null = null;
@@ -64,6 +69,11 @@ export class FakeSandbox {
     this.doId = doId;
     this.uid = uid;
     this.sandboxId = sandboxId;
+    this.#backups = new FakeBackups(world, clock, {
+      uid,
+      running: () => this.#container,
+      verified: () => (this.#isVerified ? this.#container : null),
+    });
   }
 
   get containerOrNone(): readonly RunningContainer[] {
@@ -123,6 +133,10 @@ export class FakeSandbox {
     return { accepted: true, facts: this.facts() };
   }
 
+  async backup(order: BackupOrder, waitMs: number): Promise<BackupAnswer> {
+    return { accepted: true, report: await this.#remembered(this.#backups.take(order, waitMs)) };
+  }
+
   async stop(graceMs: number): Promise<Answer> {
     this.#revoke();
     const admission = this.#admission;
@@ -159,9 +173,7 @@ export class FakeSandbox {
 
   /** A user's traffic; false where it is refused. */
   use(): boolean {
-    const operation = this.#operation;
-    const isVerified = operation?.state === "Succeeded" && operation.startId === this.#admission.startId;
-    if (this.#container === null || this.#admission.state !== "Admitted" || !isVerified) return false;
+    if (this.#container === null || this.#admission.state !== "Admitted" || !this.#isVerified) return false;
     this.#activity = { container: this.#container, time: this.#clock.now() };
     return true;
   }
@@ -169,7 +181,7 @@ export class FakeSandbox {
   /** A container that nobody admitted, and nobody here saw begin. */
   startUnseen(): void {
     const { uid, sandboxId, doId } = this;
-    this.#container ??= { uid, sandboxId, doId, startId: null, env: {}, startedTime: null };
+    this.#container ??= { uid, sandboxId, doId, startId: null, env: {}, startedTime: null, disk: { files: "" } };
     this.#exit = null;
     this.#world.measure();
   }
@@ -178,6 +190,7 @@ export class FakeSandbox {
   loseMemory(): void {
     this.#memory.abort();
     this.#memory = new AbortController();
+    this.#backups.loseMemory();
     this.#run = null;
     this.#world.measure();
   }
@@ -187,6 +200,10 @@ export class FakeSandbox {
     if (this.#run?.startId === this.#container.startId) this.#run.ended.abort();
     this.#end(code);
     this.#world.onEvent(this.uid);
+  }
+
+  get #isVerified(): boolean {
+    return this.#operation?.state === "Succeeded" && this.#operation.startId === this.#admission.startId;
   }
 
   get #script(): Script {
@@ -217,12 +234,12 @@ export class FakeSandbox {
     if (this.#run?.startId === order.startId) return this.#run.done;
     const known = this.#operation?.startId === order.startId ? this.#operation : null;
     if (known !== null && known.state !== "Interrupted") return Promise.resolve();
-    const { startId, specHash, workspaceUid } = order;
+    const { startId, specHash, directory, workspaceUid } = order;
     const startedTime = known?.startedTime ?? this.#clock.now();
     const deadlineTime = known?.deadlineTime ?? startedTime + order.timeoutMs;
     const previous = this.#abort("Superseded");
     this.#admission = { state: "Admitted", startId, workspaceUid };
-    this.#operation = { startId, state: "InProgress", specHash, startedTime, deadlineTime, failure: null };
+    this.#operation = { startId, state: "InProgress", specHash, directory, startedTime, deadlineTime, failure: null };
     const run: Run = {
       startId,
       deadlineTime,
@@ -245,7 +262,7 @@ export class FakeSandbox {
     await previous;
     const failure = await this.#launch(run, order);
     if (this.#run !== run) return;
-    if (failure === null) this.#operation = this.#operation && { ...this.#operation, state: "Succeeded" };
+    if (failure === null) this.#operation = this.#operation && { ...this.#operation, state: "Succeeded", endedTime: this.#clock.now() };
     else this.#giveUp(run, failure);
     this.#run = null;
     this.#world.measure();
@@ -259,6 +276,8 @@ export class FakeSandbox {
       if (order.adopt) this.#container = { ...this.#container, startId: order.startId, startedTime: this.#clock.now() };
       else if (!this.#kill()) return failureOf("the container of an earlier start could not be removed");
     }
+    const restored = order.restore === null ? { files: "" } : this.#world.bucket.stored.get(order.restore.objectId);
+    if (restored === undefined) return { ...failureOf("Backup not found: it is gone"), code: "BACKUP_NOT_FOUND" };
     const outcome = this.#script.outcome(this.#world.launchesOf(this.uid).length + 1);
     if (this.#container === null) {
       const { uid, sandboxId, doId } = this;
@@ -266,7 +285,7 @@ export class FakeSandbox {
       const time = this.#clock.now();
       this.#world.launches.push({ uid, sandboxId, startId, time });
       if (outcome.kind !== "Refused") {
-        this.#container = { uid, sandboxId, doId, startId, env, startedTime: time };
+        this.#container = { uid, sandboxId, doId, startId, env, startedTime: time, disk: { files: "" } };
         this.#exit = null;
       }
       this.#world.measure();
@@ -279,6 +298,21 @@ export class FakeSandbox {
     if (neededMs > leftMs) return failureOf("The start did not become ready in time.");
     if (outcome.kind === "Refused") return failureOf(outcome.message, outcome.retryAfterMs);
     if (outcome.kind === "Fails") return failureOf(outcome.message);
+    return order.restore === null && order.setup.length === 0 ? null : this.#prepare(run, order, restored.files);
+  }
+
+  async #prepare(run: Run, order: StartRequest, files: string): Promise<OperationFailure | null> {
+    const step = order.restore === null ? "Setup" : "Restore";
+    this.#operation = this.#operation && { ...this.#operation, step, deadlineTime: this.#clock.now() + order.prepareTimeoutMs };
+    const { prepareMs, prepareError } = this.#script;
+    const isLate = prepareMs > order.prepareTimeoutMs;
+    const container = this.#container;
+    await this.#clock.sleep(Math.min(prepareMs, order.prepareTimeoutMs), AbortSignal.any([run.aborted.signal, run.ended.signal]));
+    if (run.aborted.signal.aborted) return CANCELLED;
+    if (run.ended.signal.aborted) return failureOf("the container ended before it was ready");
+    const error = prepareError(this.#world.launchesOf(this.uid).length);
+    if (isLate || error !== null) return failureOf(error ?? "The preparation was not done in time.");
+    if (container !== null) container.disk.files = files;
     return null;
   }
 
@@ -302,12 +336,13 @@ export class FakeSandbox {
     if (operation === null || (operation.state !== "InProgress" && operation.state !== "Interrupted")) return;
     if (this.#run !== null) return;
     const isExpired = this.#clock.now() >= operation.deadlineTime;
-    const isResumable = this.#admission.state === "Admitted" && this.#admission.startId === operation.startId;
+    const isAdmitted = this.#admission.state === "Admitted" && this.#admission.startId === operation.startId;
+    const isResumable = isAdmitted && (operation.step ?? "Container") === "Container";
     if (isResumable && !isExpired) {
       this.#operation = { ...operation, state: "Interrupted" };
       return;
     }
-    const isLate = isExpired && isResumable;
+    const isLate = isExpired && isAdmitted;
     const code = isLate ? START_DEADLINE : START_CANCELLED;
     const failure = { ...failureOf("the sandbox was reset while the start was under way"), code };
     this.#operation = { ...operation, state: isLate ? "TimedOut" : "Failed", failure };
@@ -346,19 +381,4 @@ export class FakeSandbox {
   }
 }
 
-function failureOf(message: string, retryAfterMs: number | null = null): OperationFailure {
-  return { messages: [message], code: null, exitCode: null, retryAfterMs };
-}
-
 const CANCELLED: OperationFailure = { ...failureOf("The start was cancelled."), code: START_CANCELLED };
-
-/** Null where the work is not done in time. */
-export async function within<T>(clock: WorldClock, ms: number, work: Promise<T>): Promise<T | null> {
-  const ended = new AbortController();
-  const timeout = clock.sleep(ms, ended.signal).then(() => null);
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    ended.abort();
-  }
-}

@@ -1,11 +1,14 @@
 /** What may happen in the model beside a pass: the user, the operator, the platform, the clock. Each by the name that a trace shows. */
 import { isUnderWay, type Progress, proceed } from "./sandbox.ts";
 import type { Instance, WorkspaceSpec } from "../../../src/workspace.ts";
-import { NOW } from "../../support/builders.ts";
+import { MINUTE, NOW } from "../../support/builders.ts";
+import { ofBackup, requests, unsaved } from "./backup-events.ts";
+import { aged, cutOff } from "./backups.ts";
 import {
   type End,
   type Workspace,
   type World,
+  FORMER_MARK,
   LONG_AGO,
   PAUSED,
   RUN_A,
@@ -37,6 +40,8 @@ export interface Nature {
   readonly retries: boolean;
   /** Whether an operator may ask for a sandbox to be replaced. */
   readonly replacements: boolean;
+  /** Whether backups are taken, a client may ask for one, and their deadlines may pass. */
+  readonly backups: boolean;
 }
 
 export const WISHES = { "run A": RUN_A, "run B": RUN_B, suspend: SUSPENDED, pause: PAUSED };
@@ -52,7 +57,8 @@ export function edits(world: World, uid: string, { wishes, ...nature }: Nature):
   const others = Object.entries(wishes).filter(([, wish]) => !isSameWish(wish, row.spec));
   return {
     ...Object.fromEntries(others.map(([name, wish]) => [`${name} ${uid}`, () => put(world, uid, wish)])),
-    [`delete ${uid}`]: () => withRow(world, uid, { deletionTime: NOW, nextReconcileTime: NOW }),
+    [`delete ${uid}`]: () => remove(world, uid),
+    ...(nature.backups && requests(world, uid)),
     ...(nature.idles && { [`wake ${uid}`]: () => wake(world, uid) }),
     ...(nature.retries && { [`ask for another try of ${uid}`]: () => tryAnew(world, uid) }),
     ...(nature.replacements && instance && { [`ask for another sandbox for ${uid}`]: () => replace(world, uid, instance) }),
@@ -61,6 +67,12 @@ export function edits(world: World, uid: string, { wishes, ...nature }: Nature):
 
 function isSameWish(one: WorkspaceSpec, other: WorkspaceSpec | null): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function remove(world: World, uid: string): World {
+  const { row } = workspaceOf(world, uid);
+  const final = row?.backups ? ({ finalBackup: "Require", finalBackupDeadlineTime: NOW + MINUTE } as const) : {};
+  return unsaved(withRow(world, uid, { deletionTime: NOW, nextReconcileTime: NOW, ...final }), uid);
 }
 
 function wake(world: World, uid: string): World {
@@ -78,13 +90,17 @@ function replace(world: World, uid: string, instance: Instance): World {
 function put(world: World, uid: string, wish: WorkspaceSpec): World {
   const generation = (workspaceOf(world, uid).row?.generation ?? 0) + 1;
   const written = withRow(world, uid, { spec: wish, generation, nextReconcileTime: NOW });
-  return withWorkspace(written, uid, { parses: true, doomed: false, owed: false, asleep: false, expired: false });
+  return unsaved(withWorkspace(written, uid, { parses: true, doomed: false, owed: false, asleep: false, expired: false }), uid);
 }
 
 /** What the sandbox and its container may do of themselves. */
-export function mishaps(world: World, uid: string, { endings, exits, evictions }: Nature): Happenings {
-  const { sandbox, row } = workspaceOf(world, uid);
-  if (row === null) return {};
+export function mishaps(world: World, uid: string, nature: Nature): Happenings {
+  if (workspaceOf(world, uid).row === null) return {};
+  return { ...ofContainer(world, uid, nature), ...(nature.backups && ofBackup(world, uid)) };
+}
+
+function ofContainer(world: World, uid: string, { endings, exits, evictions }: Nature): Happenings {
+  const { sandbox } = workspaceOf(world, uid);
   if (isUnderWay(sandbox)) {
     const ends = endings.map((ending) => [`start ${ending} ${uid}`, () => poke(ended(world, uid, ending), uid)]);
     return { ...Object.fromEntries(ends), ...(evictions && losses(world, uid)) };
@@ -132,7 +148,7 @@ function exit(world: World, uid: string, end: End): World {
   const isAwaited = row !== null && row.startId === operation?.startId;
   const isKnown = row !== null && row.status.observedGeneration === row.generation && (row.readyTime !== null || isAwaited);
   const isCrash = end.code === 137 && !end.signalled && isVerified && isKnown && !asleep;
-  const over = withSandbox(world, uid, { running: false, exit: end });
+  const over = withSandbox(world, uid, { running: false, exit: end, backup: cutOff(sandbox.backup) });
   return poke(withWorkspace(over, uid, { owed: owed || isCrash }), uid);
 }
 
@@ -144,7 +160,7 @@ export function agings(world: World, uid: string, { idles, ages }: Nature): Happ
   const isLong = running && row.spec.maxLifetimeSeconds !== null && !old;
   return {
     ...(idles && running && !isLeftAlone(row.wakeTime, unused) && { [`unused for long ${uid}`]: () => leaveAlone(world, uid) }),
-    ...(idles && running && unused && { [`used ${uid}`]: () => withSandbox(world, uid, { unused: false }) }),
+    ...(idles && running && unused && { [`used ${uid}`]: () => comeBack(world, uid) }),
     ...(ages && isLong && { [`lives too long ${uid}`]: () => withSandbox(world, uid, { old: true }) }),
     ...(ages &&
       row.spec.expireTime !== null &&
@@ -156,11 +172,21 @@ function isLeftAlone(wakeTime: number | null, unused: boolean): boolean {
   return unused && (wakeTime === null || wakeTime <= LONG_AGO);
 }
 
-/** So long that the last wake is long ago, too. */
+/** What was saved of it before says nothing of what is done now. */
+function comeBack(world: World, uid: string): World {
+  const { row, asleep } = workspaceOf(world, uid);
+  const used = withSandbox(world, uid, { unused: false });
+  return asleep && row?.deletionTime === null ? unsaved(used, uid) : used;
+}
+
+/** So long that the last wake is long ago, too, and a mark of idleness that did not keep its user away even longer. */
 function leaveAlone(world: World, uid: string): World {
-  const { row } = workspaceOf(world, uid);
+  const { row, sandbox } = workspaceOf(world, uid);
   const later = withSandbox(world, uid, { unused: true });
-  return row?.wakeTime ? withWorkspace(later, uid, { row: { ...row, wakeTime: LONG_AGO } }) : later;
+  if (row === null) return later;
+  const wakeTime = row.wakeTime && LONG_AGO;
+  const idleTime = sandbox.unused ? row.idleTime : row.idleTime && FORMER_MARK;
+  return withWorkspace(later, uid, { row: { ...row, wakeTime, idleTime } });
 }
 
 export function deploys(world: World, uid: string, nature: Nature): Happenings {
@@ -192,7 +218,12 @@ export function timePasses(world: World, uid: string): World {
   const { row } = workspaceOf(world, uid);
   if (row === null) return world;
   const due = (time: number | null) => (time === null ? null : Math.min(time, NOW));
-  const passed = { ...row, nextRetryTime: due(row.nextRetryTime), nextReconcileTime: due(row.nextReconcileTime) };
+  const passed = {
+    ...row,
+    backups: aged(row.backups),
+    nextRetryTime: due(row.nextRetryTime),
+    nextReconcileTime: due(row.nextReconcileTime),
+  };
   return withWorkspace(world, uid, { row: passed });
 }
 

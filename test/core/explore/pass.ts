@@ -6,12 +6,15 @@ import { mayRun } from "../../../src/controller/compare.ts";
 import { conclude } from "../../../src/controller/conclude.ts";
 import { interpret } from "../../../src/controller/observation.ts";
 import { type Action, plan } from "../../../src/controller/plan.ts";
+import type { BackupOutcome, BackupTrigger } from "../../../src/backup.ts";
 import type { Observation } from "../../../src/workspace.ts";
 import type { WorkspaceRecord } from "../../../src/workspace-record.ts";
 import { MINUTE, NOW, instance as instanceOf, silent } from "../../support/builders.ts";
 import { type Happenings, ended } from "./events.ts";
+import { unsaved } from "./backup-events.ts";
+import { NO_ANSWER, claimOf, endBackup, isRequired, isSaving, outcomeOf, runBackup } from "./backups.ts";
 import { destroy, isUnderWay, observe, type Progress, start, stop } from "./sandbox.ts";
-import { admitStart, expire, forget, saveConclusion } from "./store.ts";
+import { admitStart, claimBackup, expire, forget, saveConclusion } from "./store.ts";
 import { type Sandbox, type World, factsOf, hashOf, load, withSandbox, withWorkspace, wishesRunning, workspaceOf } from "./world.ts";
 
 export interface Surroundings {
@@ -40,13 +43,18 @@ export type Law =
   | "Ready is what runs with the wished spec (8)"
   | "only a permanent failure of the wished spec stalls it (12)"
   | "only what nobody uses is suspended for idleness"
-  | "what is suspended for idleness is not started before it is woken"
+  | "what is suspended for idleness is not started before it is woken, or its user came back while it ran"
+  | "whoever comes back before it is stopped is not put out for idleness"
   | "only what runs too long is stopped for it, while it is wished Running"
-  | "only that is expired whose time has come";
+  | "only that is expired whose time has come"
+  | "a backup is taken of what is verified only (6)"
+  | "what is required is there before a container is ended by wish (6)";
 
 interface Live {
   readonly record: WorkspaceRecord;
   readonly observed: Observation;
+  /** What the sandbox answered about the active backup. */
+  readonly outcome?: BackupOutcome;
 }
 
 /** The pass is over: the process died, the lease is lost, or somebody else wrote the row. */
@@ -77,8 +85,11 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
 
   function perform(action: Action, { record, observed }: Live): Live {
     if (action.kind === "Start") return begin(record, observed);
+    if (action.kind === "Backup") return take(record, observed, action.trigger);
     if (record.instance === null || (action.kind !== "Stop" && action.kind !== "Destroy")) return { record, observed };
     const call = action.kind === "Stop" ? stop : destroy;
+    const mayEnd = !isRequired(record) || observed.kind !== "Running" || workspaceOf(world, uid).saved;
+    check("what is required is there before a container is ended by wish (6)", mayEnd);
     const end = (sandbox: Sandbox, works: boolean) => {
       const after = call(sandbox, epoch, works);
       // What was to end anyway owes nothing for how it did.
@@ -111,6 +122,30 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     return { record, observed: ordered };
   }
 
+  function take(record: WorkspaceRecord, observed: Observation, trigger: BackupTrigger): Live {
+    const { instance, backups } = record;
+    if (instance === null || backups === null) throw OVER;
+    const active = backups.active?.state === "InProgress" ? backups.active : claimOf(record, observed, trigger);
+    if (active !== backups.active) {
+      check("a backup is taken of what is verified only (6)", observed.kind === "Running");
+      const claimed = claimBackup(world, epoch, record, active);
+      if (claimed === null) throw OVER;
+      world = claimed;
+      pause();
+    }
+    const way = choose(calls.filter((call) => call !== "kill ineffective"));
+    const asked = { ...record, backups: { ...backups, active } };
+    if (way === "lost") return { record: asked, observed, outcome: NO_ANSWER };
+    const { sandbox } = workspaceOf(world, uid);
+    if (epoch < sandbox.epoch) throw OVER;
+    const begun = runBackup({ ...sandbox, epoch }, active);
+    const going = begun.backup?.state === "InProgress" && begun.backup.id === active.id;
+    const end = going ? choose(["InProgress", "Completed", "Failed"]) : "InProgress";
+    world = withSandbox(world, uid, end === "InProgress" ? begun : endBackup(begun, end));
+    const outcome = way === "answer lost" ? NO_ANSWER : outcomeOf(workspaceOf(world, uid).sandbox, active.id);
+    return { record: asked, observed, outcome };
+  }
+
   function admit(record: WorkspaceRecord, observed: Observation): WorkspaceRecord {
     const isNew = record.instance === null || observed.kind === "Destroyed";
     const incarnation = record.incarnation + 1;
@@ -124,7 +159,7 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     check("a start is admitted for a live wish only (2)", row !== null && wishesRunning(row));
     check("nothing is started that failed for good in this generation (12)", !doomed);
     check("nothing is started again before its failure was counted (12)", !owed);
-    check("what is suspended for idleness is not started before it is woken", !asleep);
+    check("what is suspended for idleness is not started before it is woken, or its user came back while it ran", !asleep);
     const isOver = sandbox.admission === "Destroyed";
     check("a sandbox that was destroyed is not used again", isNew || !isOver);
     check("forgotten is only what is gone for good (3, 5)", !isNew || record.instance === null || (isOver && !sandbox.running));
@@ -135,8 +170,9 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     return reloaded;
   }
 
-  function conclusionOf({ record, observed }: Live, action: Action): void {
-    const conclusion = conclude(record, action, observed, NOW, 0);
+  function conclusionOf({ record, observed, outcome }: Live, action: Action): void {
+    const conclusion = conclude(record, action, observed, NOW, 0, outcome ?? null);
+    const isFresh = workspaceOf(world, uid).sandbox.backup?.fresh === true;
     pause();
     const isTruthful = observed.kind === "Running" && (observed.specHash === hashOf(record.spec) || record.spec?.paused === true);
     check("Ready is what runs with the wished spec (8)", conclusion.status.phase !== "Ready" || isTruthful);
@@ -151,12 +187,15 @@ export function runPass(before: World, uid: string, epoch: number, isTurn: boole
     const isCounted = conclusion.failures > record.failures;
     check("a failure is counted once (12)", !isCounted || !counted);
     check("what the platform told to go has not failed (12)", !isCounted || observed.kind !== "Stopped" || !observed.exit?.signalled);
+    const isBack = observed.kind === "Running" && record.idleTime !== null && observed.activityTime > record.idleTime;
     world = withWorkspace(world, uid, {
       doomed: isStall || (doomed && !isIllegible),
       owed: owed && !isCounted && action.kind !== "Suspend",
       counted: counted || isCounted,
-      asleep: asleep || action.kind === "Suspend",
+      asleep: (asleep && !isBack) || action.kind === "Suspend",
+      saved: (workspaceOf(world, uid).saved || (isSaving(conclusion.backup) && isFresh)) && observed.kind === "Running",
     });
+    if (action.kind === "Suspend") world = unsaved(world, uid);
   }
 
   const record = load(world, uid);
@@ -184,6 +223,9 @@ function checkGrounds({ kind }: Action, { record, observed }: Live, check: Surro
   const isOld = isRunning && spec?.maxLifetimeSeconds && NOW - observed.startedTime >= spec.maxLifetimeSeconds * 1000;
   const isWishedDown = spec?.operatingMode === "Suspended" || idleTime !== null;
   check("only what nobody uses is suspended for idleness", kind !== "Suspend" || isLeftAlone === true);
+  const mayStop = !isRunning || !spec?.idle || NOW - observed.activityTime >= spec.idle.timeoutSeconds * 1000;
+  const isPutOut = kind === "Stop" && spec?.operatingMode === "Running" && isOld !== true && !mayStop;
+  check("whoever comes back before it is stopped is not put out for idleness", !isPutOut);
   check("only what runs too long is stopped for it, while it is wished Running", kind !== "Stop" || isWishedDown || isOld === true);
   check("only that is expired whose time has come", kind !== "Expire" || (spec?.expireTime ?? "9") <= new Date(NOW).toISOString());
 }

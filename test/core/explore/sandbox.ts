@@ -1,5 +1,6 @@
 /** The Durable Object in the model: what `src/sandbox` promises in `protocol.ts`. Null stands for a refusal of the epoch. */
 import type { FailureClass } from "../../../src/workspace.ts";
+import { cutOff } from "./backups.ts";
 import type { Operation, Sandbox } from "./world.ts";
 
 export interface Order {
@@ -8,7 +9,7 @@ export interface Order {
 }
 
 /** How far a start comes while the caller waits for it. */
-export type Progress = "pending" | "verified" | FailureClass;
+export type Progress = "pending" | "restoring" | "verified" | FailureClass;
 
 export function observe(sandbox: Sandbox, epoch: number): Sandbox | null {
   return epoch < sandbox.epoch ? null : settle({ ...sandbox, epoch });
@@ -20,8 +21,9 @@ export function start(sandbox: Sandbox, epoch: number, order: Order): Sandbox | 
   if (settled.admission === "Destroyed") return settled;
   const known = settled.operation;
   if (known?.startId === order.startId && known.state !== "Interrupted") return settled;
-  const operation: Operation = { ...order, state: "InProgress", failure: null, live: true };
-  return { ...settled, admission: "Admitted", operation, running: false, exit: null, unused: false, old: false };
+  const operation: Operation = { ...order, state: "InProgress", failure: null, live: true, restoring: false };
+  const begun = { ...settled, admission: "Admitted", operation, running: false, exit: null, unused: false, old: false } as const;
+  return { ...begun, backup: cutOff(settled.backup) };
 }
 
 const STOPPED = { code: 143, signalled: false };
@@ -31,19 +33,22 @@ export function stop(sandbox: Sandbox, epoch: number, works: boolean): Sandbox |
   if (epoch < sandbox.epoch) return null;
   const admission = sandbox.admission === "Admitted" ? "Revoked" : sandbox.admission;
   const cancelled = cancel({ ...sandbox, epoch, admission });
-  return cancelled.running && works ? { ...cancelled, running: false, exit: STOPPED } : cancelled;
+  const stopped = { ...cancelled, backup: cutOff(cancelled.backup) };
+  return stopped.running && works ? { ...stopped, running: false, exit: STOPPED } : stopped;
 }
 
 export function destroy(sandbox: Sandbox, epoch: number, works: boolean): Sandbox | null {
   if (epoch < sandbox.epoch) return null;
   const cancelled = cancel({ ...sandbox, epoch, admission: "Destroyed" });
-  return works ? { ...cancelled, running: false } : cancelled;
+  const destroyed = { ...cancelled, backup: cutOff(cancelled.backup) };
+  return works ? { ...destroyed, running: false } : destroyed;
 }
 
 /** How a start under way ends, or goes on. */
 export function proceed(sandbox: Sandbox, progress: Progress): Sandbox {
   const { operation } = sandbox;
   if (operation === null || progress === "pending") return sandbox;
+  if (progress === "restoring") return { ...sandbox, running: true, operation: { ...operation, restoring: true } };
   if (progress === "verified") {
     return { ...sandbox, running: true, unused: false, old: false, operation: { ...operation, state: "Succeeded", live: false } };
   }

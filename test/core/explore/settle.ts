@@ -1,4 +1,5 @@
 /** A quiet and obedient world: time passes, starts succeed, every call is answered, nobody wishes anything new. */
+import { endBackup } from "./backups.ts";
 import { timePasses } from "./events.ts";
 import { runPass } from "./pass.ts";
 import { isUnderWay, proceed } from "./sandbox.ts";
@@ -27,7 +28,8 @@ export function roundsOf(world: World, rounds: number, silent: string | null, me
 function quietRound(world: World, round: number, silent: string | null): World {
   const uids = Object.keys(world.workspaces);
   const verified = uids.reduce((now, uid) => (isUnderWay(workspaceOf(now, uid).sandbox) ? verify(now, uid) : now), world);
-  const passed = uids.reduce(timePasses, { ...verified, brake: false, lane: round === LANE_LASTS ? null : verified.lane });
+  const saved = uids.reduce(complete, verified);
+  const passed = uids.reduce(timePasses, { ...saved, brake: false, lane: round === LANE_LASTS ? null : saved.lane });
   const first = startable(passed);
   const order = [...uids].toSorted((a, b) => Number(b === first) - Number(a === first));
   return order.reduce((now, uid) => quietPass(now, uid, uid === first, uid === silent), passed);
@@ -35,6 +37,11 @@ function quietRound(world: World, round: number, silent: string | null): World {
 
 function verify(world: World, uid: string): World {
   return withSandbox(world, uid, proceed(workspaceOf(world, uid).sandbox, "verified"));
+}
+
+function complete(world: World, uid: string): World {
+  const { sandbox } = workspaceOf(world, uid);
+  return sandbox.backup?.state === "InProgress" ? withSandbox(world, uid, endBackup(sandbox, "Completed")) : world;
 }
 
 function quietPass(world: World, uid: string, isTurn: boolean, isSilent: boolean): World {
@@ -49,6 +56,7 @@ export function unsettled(world: World, uid: string): string | null {
   if (world.lane?.uid === uid) return "holds the lane";
   if (row === null) return null;
   if (row.deletionTime !== null) return "is not forgotten";
+  if (row.backups?.active?.state === "InProgress") return "has a backup without an outcome";
   if (!parses) return row.status.phase === "Stalled" ? null : "does not say that its spec is unreadable";
   if (expired) return "is not expired";
   if (row.spec === null || row.spec.paused) return null;

@@ -1,7 +1,9 @@
 /** D1 in the model: `admitStart`, `saveConclusion`, `expire` and `forget` of `src/store/progress.ts`, and the queue of `src/store/due.ts`. */
 import type { Instance } from "../../../src/workspace.ts";
+import type { ActiveBackup } from "../../../src/backup.ts";
 import type { Conclusion, LaneHold, WorkspaceRecord } from "../../../src/workspace-record.ts";
 import { NOW } from "../../support/builders.ts";
+import { afterEnding } from "./backups.ts";
 import { UNTOUCHED, type World, withRow, withWorkspace, workspaceOf } from "./world.ts";
 
 function isCurrent(world: World, epoch: number, record: WorkspaceRecord): boolean {
@@ -44,8 +46,8 @@ export function admitStart(
 export function saveConclusion(world: World, epoch: number, record: WorkspaceRecord, conclusion: Conclusion): World | null {
   if (!isChange(record, conclusion)) return world;
   if (!isCurrent(world, epoch, record)) return null;
-  const { laneReleased, brake, running: _, event: __, ...memory } = conclusion;
-  const fields = { ...memory, reconcileRequestTime: null };
+  const { laneReleased, brake, running: _, event: __, backup, ...memory } = conclusion;
+  const fields = { ...memory, reconcileRequestTime: null, backups: afterEnding(record, backup) };
   const poked = workspaceOf(world, record.uid).row?.nextReconcileTime !== record.nextReconcileTime;
   const saved = withRow(world, record.uid, poked ? { ...fields, nextReconcileTime: NOW } : fields);
   return {
@@ -53,6 +55,14 @@ export function saveConclusion(world: World, epoch: number, record: WorkspaceRec
     lane: laneReleased && world.lane?.uid === record.uid ? null : world.lane,
     brake: brake !== null || (world.brake && fields.readyTime !== NOW),
   };
+}
+
+/** Null where nothing was written. The row of the workspace stays as it is. */
+export function claimBackup(world: World, epoch: number, record: WorkspaceRecord, active: ActiveBackup): World | null {
+  const { row } = workspaceOf(world, record.uid);
+  if (row?.backups == null || !isCurrent(world, epoch, record)) return null;
+  const isFree = row.backups.active === null || (row.backups.active.id === active.id && row.backups.active.state === "Requested");
+  return isFree ? withWorkspace(world, record.uid, { row: { ...row, backups: { ...row.backups, active } } }) : null;
 }
 
 /** Null where nothing was written. */
@@ -79,7 +89,7 @@ const MEMORY = [
 function isChange(record: WorkspaceRecord, conclusion: Conclusion): boolean {
   const { laneReleased, brake, status } = conclusion;
   const isMoved = MEMORY.some((field) => record[field] !== conclusion[field]);
-  const isRequested = record.reconcileRequestTime !== null;
+  const isRequested = record.reconcileRequestTime !== null || conclusion.backup !== null;
   return laneReleased || brake !== null || isRequested || isMoved || JSON.stringify(record.status) !== JSON.stringify(status);
 }
 

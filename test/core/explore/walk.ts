@@ -1,5 +1,6 @@
 /** Breadth first through every world that can be reached, so that the way to the first violation of a law is the shortest there is. */
 import type { WorkspaceSpec } from "../../../src/workspace.ts";
+import { memory } from "../../support/backup-builders.ts";
 import { type Happenings, type Nature, agings, clock, deploys, edits, laneExpiry, mishaps } from "./events.ts";
 import { type Law, type Surroundings, runPass } from "./pass.ts";
 import { startable } from "./store.ts";
@@ -11,6 +12,8 @@ export interface Rules extends Nature, Pick<Surroundings, "progress" | "calls"> 
   readonly wish: WorkspaceSpec;
   /** Whether something may come between the steps of a pass. */
   readonly interference: boolean;
+  /** Whether the process may die between them, where nothing else comes. */
+  readonly deaths?: boolean;
   /** Whether another controller may take over in the middle of a pass. */
   readonly takeover: boolean;
 }
@@ -25,7 +28,7 @@ export interface Atlas {
 }
 
 export function explore(rules: Rules): Atlas {
-  const first = bare(canonical(newWorld(rules.uids, rules.wish)));
+  const first = bare(canonical(newWorld(rules.uids, rules.wish, rules.backups ? memory() : null)));
   const worlds = new Map([[JSON.stringify(first), first]]);
   const origins = new Map<string, { readonly from: string; readonly by: string }>();
   const violations = new Map<Law, string>();
@@ -80,7 +83,7 @@ function passWith(world: World, uid: string, rules: Rules, choose: Choose) {
   const check = (law: Law, holds: boolean) => void (holds || broken.push(law));
   const surroundings = { choose, check, calls: rules.calls, progress: rules.progress };
   const interferences = (now: World): Happenings => {
-    if (!rules.interference) return {};
+    if (!rules.interference) return rules.deaths ? { dies: () => now } : {};
     const others = { ...befalls(now, uid, rules), dies: () => now };
     return rules.takeover ? { ...others, "another controller passes": () => successorsPass(now, uid, check) } : others;
   };

@@ -5,9 +5,12 @@
  */
 import { specHash } from "../../../src/controller/spec-hash.ts";
 import type { AdmissionState, SandboxFacts, StartOperation } from "../../../src/sandbox/protocol.ts";
+import type { BackupMemory } from "../../../src/backup.ts";
 import type { Condition, FailureClass, WorkspaceSpec } from "../../../src/workspace.ts";
 import type { LaneHold, WorkspaceRecord } from "../../../src/workspace-record.ts";
 import { MINUTE, NOW, SECOND, instance, record, spec } from "../../support/builders.ts";
+import { endsWith } from "../../support/backup-builders.ts";
+import { type TakenBackup, canonicalMemory, canonicalTaken } from "./backups.ts";
 
 export interface Operation {
   readonly startId: string;
@@ -16,6 +19,8 @@ export interface Operation {
   readonly failure: FailureClass | null;
   /** Works on it in memory. */
   readonly live: boolean;
+  /** Its container answers and is being restored. */
+  readonly restoring: boolean;
 }
 
 export interface Sandbox {
@@ -28,6 +33,8 @@ export interface Sandbox {
   readonly unused: boolean;
   /** Its container has run for longer than `maxLifetimeSeconds`. */
   readonly old: boolean;
+  /** The last backup that it was told to take. */
+  readonly backup: TakenBackup | null;
 }
 
 export interface End {
@@ -51,6 +58,8 @@ export interface Workspace {
   readonly asleep: boolean;
   /** The time up to which it was wished has come. */
   readonly expired: boolean;
+  /** What runs was saved, or held nothing, since its end was wished. */
+  readonly saved: boolean;
 }
 
 export interface World {
@@ -64,9 +73,22 @@ const IDLE_MS = 600_000;
 const LIFETIME_MS = 3_600_000;
 /** So long that a workspace that was not used since is idle. */
 export const LONG_AGO = NOW - IDLE_MS;
+/** Of what nobody uses, a use before the usual mark of idleness, and a mark that came before it. */
+const LAST_USE = LONG_AGO - 2 * SECOND;
+const MARK = LONG_AGO - SECOND;
+export const FORMER_MARK = LAST_USE - SECOND;
 
-export const UNTOUCHED: Sandbox = { epoch: 1, admission: "None", operation: null, running: false, exit: null, unused: false, old: false };
-const NOTHING_BEFELL = { parses: true, doomed: false, owed: false, counted: false, asleep: false, expired: false };
+export const UNTOUCHED: Sandbox = {
+  epoch: 1,
+  admission: "None",
+  operation: null,
+  running: false,
+  exit: null,
+  unused: false,
+  old: false,
+  backup: null,
+};
+const NOTHING_BEFELL = { parses: true, doomed: false, owed: false, counted: false, asleep: false, expired: false, saved: false };
 export const RUN_A = spec();
 export const RUN_B = spec({ env: { B: "1" } });
 export const SUSPENDED = spec({ operatingMode: "Suspended" });
@@ -77,10 +99,15 @@ export const RUN_MORTAL = spec({
   expireTime: new Date(NOW + 24 * LIFETIME_MS).toISOString(),
 });
 
-export function newWorld(uids: readonly string[], wish: WorkspaceSpec): World {
+const REQUIRED = endsWith("Require").backup;
+export const RUN_SAVED = spec({ backup: REQUIRED });
+export const SUSPENDED_SAVED = spec({ ...SUSPENDED, backup: REQUIRED });
+export const IDLE_SAVED = spec({ ...RUN_IDLE, backup: REQUIRED });
+
+export function newWorld(uids: readonly string[], wish: WorkspaceSpec, backups: BackupMemory | null): World {
   const workspaces = uids.map((uid): [string, Workspace] => [
     uid,
-    { row: record({ uid, spec: wish }), sandbox: UNTOUCHED, ...NOTHING_BEFELL },
+    { row: record({ uid, spec: wish, backups }), sandbox: UNTOUCHED, ...NOTHING_BEFELL },
   ]);
   return { epoch: 2, lane: null, brake: false, workspaces: Object.fromEntries(workspaces) };
 }
@@ -140,11 +167,12 @@ export function factsOf({ running, admission, operation, exit, unused, old }: Sa
       specHash: operation.specHash,
       startedTime: NOW,
       deadlineTime: NOW + MINUTE,
+      step: operation.restoring ? "Restore" : "Container",
       failure: failure ? { messages: [MESSAGES[failure] ?? failure], code: null, exitCode: null, retryAfterMs: null } : null,
     },
     exit: exit === null || running ? null : { ...exit, time: NOW - SECOND },
     startedTime: running ? NOW - (old ? LIFETIME_MS : LIFETIME_MS / 2) : null,
-    activityTime: running ? NOW - (unused ? IDLE_MS : SECOND) : null,
+    activityTime: running ? (unused ? LAST_USE : NOW - SECOND) : null,
   };
 }
 
@@ -191,13 +219,16 @@ function canonicalWorkspace({ row, sandbox, ...ghosts }: Workspace, places: Plac
     exit: sandbox.running ? null : sandbox.exit,
     unused: sandbox.running && sandbox.unused,
     old: sandbox.running && sandbox.old,
+    backup: canonicalTaken(sandbox.backup, row),
   };
-  return { row: canonicalRow(row, places, age), sandbox: canonicalSandbox, ...ghosts };
+  const isRunning = { startId: sandbox.operation?.startId ?? null, name: canonicalSandbox.operation?.startId ?? "" };
+  const backups = canonicalMemory(row, isRunning);
+  return { row: { ...canonicalRow(row, places, age), backups }, sandbox: canonicalSandbox, ...ghosts };
 }
 
 /** How a start ended matters only as long as it is awaited, and what it ran with only as long as it may run. */
 function canonicalOperation(operation: Operation, name: string): Operation {
-  const { state, specHash: hash, failure, live } = operation;
+  const { state, specHash: hash, failure, live, restoring } = operation;
   const isAwaited = name === AWAITED;
   return {
     startId: name,
@@ -205,6 +236,7 @@ function canonicalOperation(operation: Operation, name: string): Operation {
     specHash: state === "Failed" && !isAwaited ? "" : hash,
     failure: failure !== null && !isAwaited ? "Transient" : failure,
     live: live && state === "InProgress",
+    restoring: restoring && state === "InProgress",
   };
 }
 
@@ -238,10 +270,11 @@ function canonicalRow(row: WorkspaceRecord, places: Places, age: (generation: nu
     instance: row.instance && instance({ doId: "", sandboxId: "", destroyRequested: row.instance.destroyRequested }),
     lane: null,
     deletionTime: row.deletionTime === null ? null : NOW - SECOND,
+    finalBackupDeadlineTime: sideOfNow(row.finalBackupDeadlineTime),
     failures: Math.min(2, row.failures),
     startId: row.startId === null ? null : AWAITED,
     observed: row.observed && { ...row.observed, startedTime: null, activityTime: null, differences: [] },
-    idleTime: row.idleTime === null ? null : LONG_AGO - SECOND,
+    idleTime: canonicalMark(row.idleTime),
     wakeTime: canonicalWake(row),
     reconcileRequestTime: row.reconcileRequestTime === null ? null : NOW,
     nextRetryTime: sideOfNow(row.nextRetryTime),
@@ -257,6 +290,11 @@ function canonicalRow(row: WorkspaceRecord, places: Places, age: (generation: nu
       ),
     },
   };
+}
+
+function canonicalMark(idleTime: number | null): number | null {
+  if (idleTime === null) return null;
+  return idleTime < LAST_USE ? FORMER_MARK : MARK;
 }
 
 /** One from before the workspace went idle means nothing any more; nor does one of long ago, but that it ended the idleness. */

@@ -1,6 +1,6 @@
 import { daysHold } from "./days.ts";
 
 daysHold([
-  { from: 1, count: 90, workspaces: 100 },
-  { from: 181, count: 10, workspaces: 500 },
+  { from: 1, count: 70, workspaces: 100 },
+  { from: 141, count: 7, workspaces: 500 },
 ]);

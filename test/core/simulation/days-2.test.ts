@@ -1,6 +1,6 @@
 import { daysHold } from "./days.ts";
 
 daysHold([
-  { from: 91, count: 90, workspaces: 100 },
-  { from: 191, count: 10, workspaces: 500 },
+  { from: 71, count: 70, workspaces: 100 },
+  { from: 148, count: 7, workspaces: 500 },
 ]);

@@ -16,9 +16,10 @@ const SEEDS_AT_ONCE = 10;
 
 const ACTIONS = ["Start", "Stop", "Destroy", "Suspend", "Expire", "Forget", "DestroyOrphan", "Enqueue", "conflict", "expired", "forgotten"];
 const ENDS = ["ended by itself", "ended by stop", "ended by destroy", "ended by destroyOrphan", "ended by start", "starts failed"];
-const OTHERS = ["ticks without the lease", "ticks failed", "countedSweeps", "1", "2", "3", "4", "5", "8", "11", "12"];
+const OTHERS = ["ticks without the lease", "ticks failed", "countedSweeps", "1", "2", "3", "4", "5", "6", "8", "11", "12"];
+const FILES = ["Backup", "RemoveBackup", "backups", "restored", "lost"];
 /** What must have happened in so many days for them to mean something. */
-const EVENTFUL: readonly string[] = [...FAULT_KINDS, ...ACTIONS, ...ENDS, ...OTHERS];
+const EVENTFUL: readonly string[] = [...FAULT_KINDS, ...ACTIONS, ...ENDS, ...OTHERS, ...FILES];
 
 export function daysHold(all: readonly Days[]): void {
   describe("a simulated day keeps every promise", () => {

@@ -1,11 +1,13 @@
 /** The simulation can fail: each mistake that is put in is found, by the promise that it breaks. */
 import { expect, test } from "vitest";
-import { MISTAKES } from "../../simulation/mistakes.ts";
+import { BACKUP_MISTAKES } from "../../simulation/backup-mistakes.ts";
+import { MISTAKES as OTHERS } from "../../simulation/mistakes.ts";
 import { runSeed } from "../../simulation/run-seeds.ts";
 import { shrink } from "../../simulation/shrink.ts";
 import { writeScript } from "../../simulation/script.ts";
 import { play } from "../../simulation/simulate.ts";
 
+const MISTAKES = [...OTHERS, ...BACKUP_MISTAKES];
 const OPTIONS = { workspaces: 60, ticks: 600, faultRate: null };
 /** Found in one of so many days. */
 const SEEDS = 12;

@@ -15,6 +15,7 @@ const READERS = "viewer editor operator";
 const WRITERS = "editor operator";
 const TEAM_READERS = `${READERS} teamEditor teamViewer teamOperator`;
 const TEAM_WRITERS = `${WRITERS} teamEditor teamOperator`;
+const BACKUP_ID = "a987fbc9-4bed-4078-8f07-9141ba07c9f3";
 const INSTANCE = `/v1/instances/${"a".repeat(64)}`;
 
 /** What each request comes to for those who may send it: 503 before the first sweep, 404 where there is nothing, 422 for an empty adoption. */
@@ -23,6 +24,10 @@ const REQUESTS = [
   ["GET", "/v1/namespaces/team-a/workspaces", 200, TEAM_READERS],
   ["GET", "/v1/workspaces", 200, TEAM_READERS],
   ["GET", `${pathOf("team-a", "w")}/events`, 200, TEAM_READERS],
+  ["GET", `${pathOf("team-a", "w")}/backups`, 200, TEAM_READERS],
+  ["GET", `${pathOf("team-a", "w")}/backups/${BACKUP_ID}`, 404, TEAM_READERS],
+  ["POST", `${pathOf("team-a", "w")}/backups`, 202, TEAM_WRITERS],
+  ["DELETE", `${pathOf("team-a", "w")}/backups/${BACKUP_ID}`, 404, TEAM_WRITERS],
   ["PUT", pathOf("team-a", "w"), 200, TEAM_WRITERS],
   ["POST", `${pathOf("team-a", "w")}:wake`, 202, TEAM_WRITERS],
   ["POST", `${pathOf("team-a", "w")}:reconcile`, 202, TEAM_WRITERS],
@@ -30,6 +35,10 @@ const REQUESTS = [
   ["GET", pathOf("team-c", "w"), 200, READERS],
   ["GET", "/v1/namespaces/team-c/workspaces", 200, READERS],
   ["GET", `${pathOf("team-c", "w")}/events`, 200, READERS],
+  ["GET", `${pathOf("team-c", "w")}/backups`, 200, READERS],
+  ["GET", `${pathOf("team-c", "w")}/backups/${BACKUP_ID}`, 404, READERS],
+  ["POST", `${pathOf("team-c", "w")}/backups`, 202, WRITERS],
+  ["DELETE", `${pathOf("team-c", "w")}/backups/${BACKUP_ID}`, 404, WRITERS],
   ["PUT", pathOf("team-c", "w"), 200, WRITERS],
   ["POST", `${pathOf("team-c", "w")}:wake`, 202, WRITERS],
   ["POST", `${pathOf("team-c", "w")}:reconcile`, 202, WRITERS],

@@ -19,6 +19,7 @@ function find(type: ControllerCondition["type"], { settings, inventory, startBra
     lease: { holder: "h", epoch: 1, expiresTime: NOW },
     startBrake: { untilTime: null, reason: null, message: null, ...startBrake },
     inventory: inventory === null ? null : { ...INVENTORY, ...inventory },
+    backupSweep: null,
   };
   const view = { state, settings: { ...DEFAULT_SETTINGS, ...settings }, revision: 1 };
   const found = controllerConditions(view, { ...parseConfig({}), gcMode: configured }, NOW).find((condition) => condition.type === type);

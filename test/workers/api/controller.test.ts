@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type ControllerBody, controllerSchema } from "../../../src/api/controller-schema.ts";
 import { openDatabase } from "../../../src/store/db.ts";
 import { events, writeController } from "./rows.ts";
-import { d1, footprint, NOW, openApi, problemOf, refusalOf, startEmpty, statusesOf, type TestApi, TOKENS } from "./support.ts";
+import { d1, footprint, NOW, openApi, problemOf, refusalOf, startEmpty, statusesOf, type TestApi, testConfig, TOKENS } from "./support.ts";
 
 const PATH = "/v1/controller";
 let api: TestApi;
@@ -37,6 +37,7 @@ describe("GET /v1/controller", () => {
       lastSweep: null,
       brake: { engaged: false, reason: null, eligible: 0, limit: 0, releasedUntilTime: null },
       startBrake: { engaged: false, untilTime: null, reason: null, message: null },
+      backups: { mode: "local", lastSweep: null },
       conditions: [
         { type: "StartsAllowed", status: "True", reason: "LaneOpen", message: "" },
         { type: "InventoryTrusted", status: "Unknown", reason: "NoSweepYet", message: "" },
@@ -66,6 +67,27 @@ describe("GET /v1/controller", () => {
       brake: { engaged: true, reason: "TooManyOrphans", eligible: 7, limit: 6, releasedUntilTime: null },
       startBrake: { engaged: true, untilTime: "2026-11-30T12:00:05.000Z", reason: "RateLimited", message: "too many" },
     });
+  });
+
+  it("shows how the last sweep of the bucket went, and that there is none to do without backups", async () => {
+    await writeController({ backupSweep: { completeTime: NOW - 90_000, outcome: "Failed", message: "Partial", brake: "TooManyOrphans" } });
+    expect((await get()).backups).toEqual({
+      mode: "local",
+      lastSweep: {
+        time: "2026-11-30T11:59:40.000Z",
+        completeTime: "2026-11-30T11:58:30.000Z",
+        outcome: "Failed",
+        message: "Partial",
+        stored: 4,
+        eligible: 1,
+        limit: 5,
+        brake: "TooManyOrphans",
+      },
+    });
+    await writeController({ backupSweep: null });
+    expect((await get()).backups).toEqual({ mode: "local", lastSweep: null });
+    api = await openApi({ config: { ...(await testConfig()), backups: null } });
+    expect((await get()).backups).toBeNull();
   });
 
   it("shows a lease that was given up, and no start brake whose time is over", async () => {

@@ -65,7 +65,10 @@ describe("DELETE", () => {
   it.each([
     ["allowMissing=yes", "query/allowMissing"],
     ["allowMissing", "query/allowMissing"],
-    ["finalBackup=Require", "query/finalBackup"],
+    ["finalBackup=Always", "query/finalBackup"],
+    ["finalBackup=require", "query/finalBackup"],
+    ["finalBackup=", "query/finalBackup"],
+    ["finalBackup=Skip&finalBackup=Require", "query/finalBackup"],
     ["dryRun=true", "query/dryRun"],
   ])("?%s is 400 and deletes nothing", async (query, pointer) => {
     await create();

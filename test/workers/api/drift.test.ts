@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { DRIFT_TYPES } from "../../../src/controller/drift.ts";
+import { DRIFT_TYPES } from "../../../src/controller/drift-item.ts";
 import { type DriftBody, type DriftItemBody, driftSchema } from "../../../src/api/drift-schema.ts";
-import { writeController, writeInstance, writeUnclaimed } from "./rows.ts";
+import { writeController, writeInstance, writeUnclaimed, writeUnclaimedBackup } from "./rows.ts";
 import { d1, NOW, openApi, pathOf, problemOf, startEmpty, type TestApi, testConfig, TOKENS, writeStatus } from "./support.ts";
 
 let api: TestApi;
@@ -117,6 +117,13 @@ describe("GET /v1/drift", () => {
       .prepare("UPDATE workspaces SET unreachable_time = ? WHERE name = 'g-silent'")
       .bind(NOW - 30_000)
       .run();
+    await put("default", "h-overdue", { backup: { everySeconds: 60 } });
+    await writeInstance("default", "h-overdue", { observed: {} });
+    await d1
+      .prepare("UPDATE workspaces SET ready_time = ? WHERE name = 'h-overdue'")
+      .bind(NOW - 3_600_000)
+      .run();
+    await writeUnclaimedBackup(crypto.randomUUID());
     await writeUnclaimed("deaf", { destroyAttempts: 3, firstSeenTime: NOW - 900_000 });
     await writeUnclaimed("orphan");
     const report = await drift();
@@ -131,6 +138,8 @@ describe("GET /v1/drift", () => {
       "Missing default/f-stalled",
       "Stalled default/f-stalled",
       "Unreachable default/g-silent",
+      "BackupOverdue default/h-overdue",
+      "BackupOrphaned -",
     ]);
     expect(Object.keys(report.summary).toSorted()).toEqual([...DRIFT_TYPES].toSorted());
     expect(report.unreachable).toEqual([{ namespace: "default", name: "g-silent" }]);

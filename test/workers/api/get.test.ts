@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { workspaceSchema } from "../../../src/api/schema.ts";
+import { writeBackup } from "./rows.ts";
 import { d1, footprint, NOW, openApi, PATH, problemOf, refusalOf, startEmpty, type TestApi, workspaceOf, writeStatus } from "./support.ts";
 
 let api: TestApi;
@@ -27,6 +28,10 @@ describe("GET", () => {
       )
       .bind("do", "sandbox-2", metadata.uid, "default", "alice-1", 2, NOW)
       .run();
+    await writeBackup({ requestedTime: NOW - 120_000 });
+    const backup = await writeBackup();
+    await writeBackup({ state: "Failed", requestedTime: NOW });
+    await writeBackup({ uid: "of-another-life", requestedTime: NOW });
     const response = await api.send("GET", PATH);
     expect(response.headers.get("ETag")).toBe(metadata.etag);
     const workspace = await workspaceOf(response);
@@ -38,6 +43,7 @@ describe("GET", () => {
       incarnation: 2,
       failures: 3,
       nextRetryTime: "2026-11-30T12:00:05.000Z",
+      lastBackup: { id: backup, time: "2026-11-30T11:59:02.000Z" },
       conditions: [
         {
           type: "Stalled",
@@ -116,7 +122,7 @@ describe("GET with waitFor", () => {
     expect(slept()).toBeLessThan(1000);
   });
 
-  it.each(["Ready", "Suspended", "Stalled", "Reconciling"] as const)("knows the condition %s", async (type) => {
+  it.each(["Ready", "Suspended", "Stalled", "Reconciling", "BackupCurrent"] as const)("knows the condition %s", async (type) => {
     await writeStatus("alice-1", 1, [{ type }]);
     expect((await api.send("GET", `${PATH}?waitFor=${type}`)).status).toBe(200);
   });

@@ -4,10 +4,12 @@ import { CANARY, JSON_HEADERS, type Malformed, anyText, request } from "./malfor
 import { PATH } from "./support.ts";
 
 const DO_ID = "a".repeat(64);
-export const VERBS = [`${PATH}:wake`, `${PATH}:reconcile`, `/v1/instances/${DO_ID}:destroy`, `/v1/instances/${DO_ID}:protect`];
+const BACKUPS = `${PATH}/backups`;
+/** Paths that know a POST and no more than an empty body, or nearly. */
+export const VERBS = [BACKUPS, `${PATH}:wake`, `${PATH}:reconcile`, `/v1/instances/${DO_ID}:destroy`, `/v1/instances/${DO_ID}:protect`];
 
 const SETTINGS = new Set(
-  "paused gcMode allowEmpty laneWidth brakeReleasedUntilTime revision etag effective lease lastSweep brake startBrake conditions".split(
+  "paused gcMode allowEmpty laneWidth brakeReleasedUntilTime revision etag effective lease lastSweep brake startBrake conditions backups".split(
     " ",
   ),
 );
@@ -45,6 +47,16 @@ const badDoId = fc
   .filter(([doId]) => !/^[0-9a-f]{64}$/.test(doId))
   .map(([doId, verb]) => request("POST", `/v1/instances/${doId}:${verb}`));
 
+const badBackupId = fc
+  .tuple(fc.oneof(fc.webSegment(), fc.stringMatching(/^[0-9a-f-]{1,40}$/)), fc.constantFrom("GET", "DELETE"))
+  .filter(([id]) => !/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(id) && id !== "" && id !== "." && id !== "..")
+  .map(([id, method]) => request(method, `${BACKUPS}/${id}`));
+
+/** Right in every letter, and of nothing. */
+const unknownBackup = fc
+  .tuple(fc.uuid(), fc.constantFrom("GET", "DELETE"))
+  .map(([id, method]) => request(method, `/v1/namespaces/default/workspaces/nobody/backups/${id}`));
+
 const badVerb = fc
   .tuple(
     fc.constantFrom(PATH, `/v1/instances/${DO_ID}`),
@@ -58,5 +70,7 @@ export const badOperation: fc.Arbitrary<Malformed> = fc.oneof(
   { weight: 2, arbitrary: badSetting },
   { weight: 2, arbitrary: badAdoption },
   { weight: 2, arbitrary: badDoId },
+  { weight: 2, arbitrary: badBackupId },
+  { weight: 1, arbitrary: unknownBackup },
   { weight: 1, arbitrary: badVerb },
 );

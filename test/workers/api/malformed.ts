@@ -1,22 +1,10 @@
 /** Requests that are wrong by construction, each in one way: whatever else fast-check puts into them, a 4xx is the only right answer. */
 import fc from "fast-check";
-import { NAME_PATTERN } from "../../../src/api/schema.ts";
+import { NAME_PATTERN } from "../../../src/spec.ts";
 import { VERBS, badOperation } from "./malformed-operations.ts";
-import { CANARY, type Malformed, anyText, put, request, validText } from "./malformed-parts.ts";
+import { type Malformed, anyText, put, request, validText } from "./malformed-parts.ts";
+import { badSpec } from "./malformed-specs.ts";
 import { PATH, TOKENS } from "./support.ts";
-
-const KNOWN = new Set([
-  "metadata",
-  "spec",
-  "status",
-  "operatingMode",
-  "directory",
-  "env",
-  "idle",
-  "maxLifetimeSeconds",
-  "expireTime",
-  "paused",
-]);
 
 /** Texts that are no JSON, or JSON that is no workspace. */
 const badBody = fc
@@ -30,72 +18,6 @@ const badBody = fc
     }),
   )
   .map((text) => put(text));
-
-/** A valid workspace with one field that is unknown or of the wrong type, at any of its places. */
-const badField = fc
-  .tuple(
-    fc
-      .oneof(anyText, fc.constantFrom("__proto__", "constructor", "toString", "hasOwnProperty", "Spec", ""))
-      .filter((key) => !KNOWN.has(key)),
-    fc.jsonValue({ maxDepth: 3 }),
-    fc.constantFrom("body", "metadata", "spec"),
-  )
-  .map(([key, value, place]) => {
-    const field = `${JSON.stringify(key)}:${JSON.stringify(value)}`;
-    const known = place === "metadata" && ["labels", "annotations", "name", "namespace", "uid", "etag"].includes(key);
-    const text = `{${known ? '"x":1' : field}}`;
-    if (place === "body") return put(`{"spec":{},${text.slice(1)}`);
-    return put(place === "spec" ? `{"spec":${text}}` : `{"metadata":${text},"spec":{}}`);
-  });
-
-const badValue = fc
-  .tuple(fc.constantFrom("operatingMode", "directory", "env", "paused", "labels", "annotations"), fc.jsonValue({ maxDepth: 4 }))
-  .map(([field, value]) => {
-    const wrong =
-      value === null || Array.isArray(value) || typeof value === "number" || (typeof value === "string" && field !== "directory");
-    const sent = wrong ? value : [value];
-    const inMetadata = field === "labels" || field === "annotations";
-    return put(JSON.stringify(inMetadata ? { metadata: { [field]: sent }, spec: {} } : { spec: { [field]: sent } }));
-  });
-
-/** The limits of a spec may be null, so each gets a value that is none of theirs. */
-const badLimit = fc
-  .oneof(
-    fc.tuple(
-      fc.constantFrom("idle", "maxLifetimeSeconds", "expireTime"),
-      fc.jsonValue({ maxDepth: 3 }).map((value) => [value]),
-    ),
-    fc.tuple(
-      fc.constant("expireTime"),
-      anyText.filter((text) => Number.isNaN(Date.parse(text))),
-    ),
-    fc.tuple(
-      fc.constant("expireTime"),
-      fc.constantFrom("2026-11-30T11:59:59Z", "0001-01-01T00:00:00Z", "2026-11-30", "2027-02-30T00:00:00Z"),
-    ),
-    fc.tuple(
-      fc.constant("maxLifetimeSeconds"),
-      fc.oneof(fc.integer({ max: 59 }), fc.double({ noInteger: true, noNaN: true, noDefaultInfinity: true })),
-    ),
-    fc.tuple(
-      fc.constant("idle"),
-      fc.integer({ max: 9 }).map((timeoutSeconds) => ({ timeoutSeconds })),
-    ),
-  )
-  .map(([field, value]) => put(JSON.stringify({ spec: { env: { SECRET: CANARY }, [field]: value } })));
-
-const badEntry = fc
-  .tuple(
-    fc.constantFrom("env", "labels", "annotations"),
-    fc.oneof(
-      anyText.filter((key) => !/^[A-Za-z0-9_]/.test(key)),
-      fc.constant("__proto__"),
-    ),
-  )
-  .map(([map, key]) => {
-    const entries = `{${JSON.stringify(key)}:"${CANARY}"}`;
-    return put(map === "env" ? `{"spec":{"env":${entries}}}` : `{"metadata":{"${map}":${entries}},"spec":{}}`);
-  });
 
 const badBytes = fc
   .tuple(fc.nat(validText.length), fc.constantFrom([0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0x80], [0x80]))
@@ -150,7 +72,11 @@ const badName = fc
     return request("PUT", path);
   });
 
-const knownQueries: Readonly<Record<string, readonly string[]>> = { PUT: [], GET: ["waitFor", "timeoutSeconds"], DELETE: ["allowMissing"] };
+const knownQueries: Readonly<Record<string, readonly string[]>> = {
+  PUT: [],
+  GET: ["waitFor", "timeoutSeconds"],
+  DELETE: ["allowMissing", "finalBackup"],
+};
 const badQuery = fc
   .tuple(
     fc.constantFrom("PUT", "GET", "DELETE"),
@@ -160,7 +86,7 @@ const badQuery = fc
   .filter(([method, name]) => !knownQueries[method]?.includes(name))
   .map(([method, name, value]) => request(method, `${PATH}?${encodeURIComponent(name)}=${encodeURIComponent(value)}`));
 
-const aList = fc.constantFrom("/v1/workspaces", "/v1/events", "/v1/drift", "/v1/instances", `${PATH}/events`);
+const aList = fc.constantFrom("/v1/workspaces", "/v1/events", "/v1/drift", "/v1/instances", `${PATH}/events`, `${PATH}/backups`);
 
 const badList = fc
   .tuple(
@@ -209,9 +135,7 @@ const badPrecondition = fc
 
 export const malformedRequest: fc.Arbitrary<Malformed> = fc.oneof(
   { weight: 4, arbitrary: badBody },
-  { weight: 4, arbitrary: badField },
-  { weight: 4, arbitrary: badValue },
-  { weight: 3, arbitrary: badEntry },
+  { weight: 17, arbitrary: badSpec },
   { weight: 2, arbitrary: badBytes },
   { weight: 1, arbitrary: tooDeep },
   { weight: 1, arbitrary: tooLarge },
@@ -221,7 +145,6 @@ export const malformedRequest: fc.Arbitrary<Malformed> = fc.oneof(
   { weight: 3, arbitrary: badQuery },
   { weight: 3, arbitrary: badList },
   { weight: 2, arbitrary: badPageToken },
-  { weight: 3, arbitrary: badLimit },
   { weight: 10, arbitrary: badOperation },
   { weight: 1, arbitrary: badMethod },
   { weight: 1, arbitrary: badPath },

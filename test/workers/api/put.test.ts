@@ -14,6 +14,20 @@ import {
   writeStatus,
 } from "./support.ts";
 
+const DEFAULTS = {
+  operatingMode: "Running",
+  directory: "/workspace",
+  source: null,
+  env: {},
+  setup: [],
+  idle: null,
+  maxLifetimeSeconds: null,
+  expireTime: null,
+  backup: { everySeconds: null, onSuspend: "BestEffort", excludes: [], retention: { keepLast: 5, keepForSeconds: 604_800 } },
+  deletion: { finalBackup: "Skip", deadlineSeconds: 600 },
+  paused: false,
+};
+
 let api: TestApi;
 
 beforeEach(async () => {
@@ -47,15 +61,7 @@ describe("PUT of a new name", () => {
         labels: {},
         annotations: {},
       },
-      spec: {
-        operatingMode: "Running",
-        directory: "/workspace",
-        env: {},
-        idle: null,
-        maxLifetimeSeconds: null,
-        expireTime: null,
-        paused: false,
-      },
+      spec: DEFAULTS,
       status: {
         observedGeneration: 0,
         phase: "Pending",
@@ -63,6 +69,7 @@ describe("PUT of a new name", () => {
         incarnation: 0,
         failures: 0,
         nextRetryTime: null,
+        lastBackup: null,
         conditions: [],
       },
     });
@@ -80,6 +87,10 @@ describe("PUT of a new name", () => {
       spec: {
         operatingMode: "Suspended",
         directory: "/home/alice",
+        source: { workspace: "bob" },
+        setup: ["npm ci"],
+        backup: { everySeconds: 3600, onSuspend: "Require", excludes: ["*.log"], retention: { keepLast: 1, keepForSeconds: null } },
+        deletion: { finalBackup: "Require", deadlineSeconds: 60 },
         env: { NODE_ENV: "development", constructor: "x" },
         idle: { timeoutSeconds: 600 },
         maxLifetimeSeconds: 86_400,
@@ -108,15 +119,7 @@ describe("PUT of an existing name", () => {
     const response = await api.send("PUT", PATH, { json: { metadata: { labels: { team: "a" } }, spec: { directory: "/app" } } });
     expect(response.status).toBe(200);
     expect(response.headers.get("Location")).toBeNull();
-    expect((await workspaceOf(response)).spec).toEqual({
-      operatingMode: "Running",
-      directory: "/app",
-      env: {},
-      idle: null,
-      maxLifetimeSeconds: null,
-      expireTime: null,
-      paused: false,
-    });
+    expect((await workspaceOf(response)).spec).toEqual({ ...DEFAULTS, directory: "/app" });
     const after = await counters();
     expect(after).toMatchObject({ generation: 2, revision: 2 });
     expect(after.resourceVersion).toBeGreaterThan(before.resourceVersion);

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { problemSchema } from "../../../src/api/problem.ts";
 import { openApi, PATH, refusalOf, startEmpty, type TestApi } from "./support.ts";
 
+const BACKUP_ID = "a987fbc9-4bed-4078-8f07-9141ba07c9f3";
 let api: TestApi;
 
 beforeAll(async () => {
@@ -50,7 +51,9 @@ describe("an unknown path is 404 ROUTE_NOT_FOUND", () => {
     "/v1/namespaces/a",
     "/v1/workspaces/",
     `${PATH}/`,
-    `${PATH}/backups`,
+    `${PATH}/backups/`,
+    `${PATH}/backups/a:restore`,
+    `${PATH}:wake/backups`,
     `${PATH}/events/`,
     `${PATH}:`,
     `${PATH}:sleep`,
@@ -79,6 +82,9 @@ describe("a method that a path does not have is 405 with Allow", () => {
     ["PUT", `${PATH}:wake`, "POST"],
     ["DELETE", `${PATH}:reconcile`, "POST"],
     ["POST", `${PATH}/events`, "GET, HEAD"],
+    ["PUT", `${PATH}/backups`, "GET, HEAD, POST"],
+    ["DELETE", `${PATH}/backups`, "GET, HEAD, POST"],
+    ["POST", `${PATH}/backups/${BACKUP_ID}`, "GET, HEAD, DELETE"],
     ["GET", `/v1/instances/${"a".repeat(64)}:destroy`, "POST"],
     ["PUT", `/v1/instances/${"a".repeat(64)}:protect`, "POST"],
     ["DELETE", `/v1/instances/${"a".repeat(64)}:adopt`, "POST"],
@@ -103,6 +109,10 @@ describe("cloudflare/sandbox-sdk#213: a name that is none is 400 INVALID_NAME", 
         ["GET", ""],
         ["DELETE", ""],
         ["GET", "/events"],
+        ["GET", "/backups"],
+        ["POST", "/backups"],
+        ["GET", `/backups/${BACKUP_ID}`],
+        ["DELETE", `/backups/${BACKUP_ID}`],
         ["POST", ":wake"],
         ["POST", ":reconcile"],
       ] as const) {
@@ -136,10 +146,24 @@ it.each(["a".repeat(63), "a".repeat(65), "A".repeat(64), "g".repeat(64), "x"])(
   },
 );
 
+it.each(["a", "newest", BACKUP_ID.slice(1), `${BACKUP_ID}0`, BACKUP_ID.replaceAll("-", ""), "a%2Fb"])(
+  "a backup's id that is none is 400 INVALID_NAME: %s",
+  async (id) => {
+    for (const method of ["GET", "DELETE"]) {
+      const response = await api.send(method, `${PATH}/backups/${id}`);
+      expect(await refusalOf(response)).toEqual({ status: 400, code: "INVALID_NAME", pointers: ["path/id"] });
+    }
+  },
+);
+
 it.each([
   ["POST", `${PATH}:wake`],
   ["POST", `${PATH}:reconcile`],
   ["GET", `${PATH}/events`],
+  ["GET", `${PATH}/backups`],
+  ["POST", `${PATH}/backups`],
+  ["GET", `${PATH}/backups/${BACKUP_ID}`],
+  ["DELETE", `${PATH}/backups/${BACKUP_ID}`],
   ["GET", "/v1/events"],
   ["GET", "/v1/drift"],
   ["GET", "/v1/instances"],

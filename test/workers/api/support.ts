@@ -25,7 +25,8 @@ export const TOKENS = {
 } as const;
 
 /** What the API reads and writes, and the counter behind the ids of events. */
-const TABLES = ["workspaces", "instances", "unclaimed", "events", "settings", "start_lane", "controller", "sequence", "sqlite_sequence"];
+const TABLES =
+  "workspaces instances unclaimed backups unclaimed_backups events settings start_lane controller sequence sqlite_sequence".split(" ");
 
 /** For `beforeEach`: an empty database. Emptied and not thrown away: `reset` was seen to come too late for the test that asked for it. */
 export async function startEmpty(): Promise<void> {
@@ -82,8 +83,9 @@ export async function openApi(overrides: Partial<ApiDeps> = {}): Promise<TestApi
   return api;
 }
 
+/** With everything that an installation can have. */
 export async function testConfig(): Promise<Config> {
-  return { ...parseConfig({}), tokens: await tokenTable() };
+  return { ...parseConfig({ BACKUP_MODE: "local", BACKUP_BUCKET: {} }), tokens: await tokenTable() };
 }
 
 async function tokenTable(): Promise<readonly ApiToken[]> {
@@ -174,18 +176,19 @@ export interface Footprint {
 
 /** What any write would change. */
 export async function footprint(): Promise<Footprint> {
-  const [sequence, events, workspaces, instances, unclaimed, settings] = await d1.batch<Record<string, unknown>>([
+  const [sequence, events, workspaces, instances, unclaimed, backups, settings] = await d1.batch<Record<string, unknown>>([
     d1.prepare("SELECT coalesce(max(value), 0) AS n FROM sequence"),
     d1.prepare("SELECT coalesce(max(id), 0) AS n FROM events"),
     d1.prepare("SELECT count(*) AS workspaces FROM workspaces"),
     d1.prepare("SELECT count(*) AS instances, count(destroy_request_time) AS requested FROM instances"),
     d1.prepare("SELECT count(*) AS unclaimed, count(destroy_request_time) AS requested, sum(protected) AS protected FROM unclaimed"),
+    d1.prepare("SELECT state, count(*) AS backups FROM backups GROUP BY state ORDER BY state"),
     d1.prepare("SELECT * FROM settings"),
   ]);
   return {
     sequence: Number(sequence?.results[0]?.["n"]),
     events: Number(events?.results[0]?.["n"]),
-    rows: [workspaces, instances, unclaimed, settings].map((table) => table?.results),
+    rows: [workspaces, instances, unclaimed, backups, settings].map((table) => table?.results),
   };
 }
 

@@ -4,7 +4,9 @@
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { sweep } from "../../../src/controller/sweep.ts";
-import { Controller, Process, emptyTables } from "./support.ts";
+import { requestBackup } from "../../../src/store/backup-intent.ts";
+import { requestDeletion } from "../../../src/store/intent.ts";
+import { all, Controller, emptyTables, Process, SPEC } from "./support.ts";
 
 beforeEach(emptyTables);
 
@@ -25,11 +27,30 @@ interface Scenario {
   readonly running: number;
   /** Container starts in all. */
   readonly launches: number;
+  /** Good backups in the end, where any are taken; none is active then. */
+  readonly saved?: number;
 }
 
 async function ready(controller: Controller): Promise<void> {
   await controller.put("a");
   await controller.tick();
+}
+
+const SAVING = {
+  backup: { everySeconds: null, onSuspend: "Require", excludes: [], retention: { keepLast: 5, keepForSeconds: null } },
+} as const;
+
+/** With files that no backup has. */
+async function readyWithFiles(controller: Controller): Promise<string> {
+  const { uid } = await controller.put("a", SAVING);
+  await controller.tick();
+  controller.world.write(uid, "work");
+  return uid;
+}
+
+async function ask(controller: Controller): Promise<void> {
+  const request = { id: crypto.randomUUID(), directory: SPEC.directory, now: controller.clock.now() };
+  await requestBackup(controller.db, await controller.get("a"), request);
 }
 
 const scenarios: readonly Scenario[] = [
@@ -70,11 +91,61 @@ const scenarios: readonly Scenario[] = [
     running: 0,
     launches: 1,
   },
+  {
+    name: "back up",
+    prepare: async (controller) => {
+      await readyWithFiles(controller);
+      await ask(controller);
+    },
+    phase: "Ready #1 !0",
+    running: 1,
+    launches: 1,
+    saved: 1,
+  },
+  {
+    name: "restore",
+    prepare: async (controller) => {
+      const uid = await readyWithFiles(controller);
+      await ask(controller);
+      await controller.tick();
+      // As the platform ends it in a rollout.
+      controller.world.exit(uid, 143);
+    },
+    // It ended soon after it was Ready, which counts once.
+    phase: "Ready #1 !1",
+    running: 1,
+    launches: 2,
+    saved: 1,
+  },
+  {
+    name: "suspend, saved first",
+    prepare: async (controller) => {
+      await readyWithFiles(controller);
+      await controller.put("a", { ...SAVING, operatingMode: "Suspended" });
+    },
+    phase: "Suspended #1 !0",
+    running: 0,
+    launches: 1,
+    saved: 1,
+  },
+  {
+    name: "delete, saved last",
+    prepare: async (controller) => {
+      await readyWithFiles(controller);
+      const now = controller.clock.now();
+      const finalBackup = { policy: "Require", deadlineTime: now + 600_000 } as const;
+      await requestDeletion(controller.db, await controller.get("a"), now, { finalBackup });
+    },
+    phase: null,
+    running: 0,
+    launches: 1,
+    saved: 1,
+  },
 ];
 
 async function begin(scenario: Scenario): Promise<Controller> {
   await emptyTables();
-  const controller = new Controller(SETTINGS);
+  const controller = new Controller({ ...SETTINGS, ...(scenario.saved !== undefined && { BACKUP_MODE: "local", BACKUP_BUCKET: {} }) });
   controller.world.defaults.startMs = 300;
   await scenario.prepare(controller);
   return controller;
@@ -88,9 +159,14 @@ async function verdict(controller: Controller, scenario: Scenario, point: string
   const end = { phase: workspaces["a"] ?? null, running: running.length, ledger: ledger.length, lane: lane.length };
   const expected = { phase: scenario.phase, running: scenario.running, ledger: scenario.phase === null ? 0 : 1, lane: 0 };
   const safety = { inFlight: world.maxStartsInFlight, containers: world.maxContainersOf(uid), launches: world.launches.length };
-  const isRight = JSON.stringify(end) === JSON.stringify(expected);
+  const { saved = 0 } = scenario;
+  const rows = await all<{ state: string }>("SELECT state FROM backups");
+  const backups = { good: rows.filter(({ state }) => state === "Completed").length, all: rows.length, stored: world.bucket.stored.size };
+  const isSaved = JSON.stringify(backups) === JSON.stringify({ good: saved, all: saved, stored: saved });
+  const hasFiles = scenario.saved === undefined || running.length === 0 || world.filesOf(uid) === "work";
+  const isRight = isSaved && hasFiles && JSON.stringify(end) === JSON.stringify(expected);
   const isSafe = safety.inFlight <= 1 && safety.containers <= 1 && safety.launches === scenario.launches;
-  return isRight && isSafe ? null : `${point}: ${JSON.stringify({ ...end, ...safety })}`;
+  return isRight && isSafe ? null : `${point}: ${JSON.stringify({ ...end, ...safety, ...backups })}`;
 }
 
 /** Until nothing is left to do, or for long enough to see that it never ends. */
@@ -98,7 +174,8 @@ async function recover(controller: Controller, scenario: Scenario): Promise<void
   for (let n = 0; n < 8; n += 1) {
     await controller.cron();
     const { workspaces, lane } = await controller.look();
-    if ((workspaces["a"] ?? null) === scenario.phase && lane.length === 0) return;
+    const active = await all("SELECT id FROM backups WHERE state IN ('Requested', 'InProgress')");
+    if ((workspaces["a"] ?? null) === scenario.phase && lane.length === 0 && active.length === 0) return;
   }
 }
 
@@ -167,7 +244,7 @@ describe.each(scenarios)("$name", (scenario) => {
         const process = new Process();
         let calls = 0;
         process.onPoint = (point) => {
-          if (!/^(observe|start|stop|destroy) before/.test(point)) return;
+          if (!/^(observe|start|backup|stop|destroy) before/.test(point)) return;
           calls += 1;
           if (calls === nth) controller.world.script(controller.uids[0] ?? "").faults.push({ call: "any", fault, times: 1 });
         };

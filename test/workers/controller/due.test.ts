@@ -3,13 +3,14 @@ import { openDatabase } from "../../../src/store/db.ts";
 import { type DueQuery, type ResyncWindow, loadDue } from "../../../src/store/due.ts";
 import { readInventoryView } from "../../../src/store/unclaimed.ts";
 import { FakeClock } from "./clock.ts";
-import { admitted, create, db, epoch } from "./store-support.ts";
+import { goodBackup } from "../../contract/store-world.ts";
+import { admitted, create, db, epoch, putBackup } from "./store-support.ts";
 import { all, d1, emptyTables, NOW, Process, SPEC, uidOf } from "./support.ts";
 import { type Statement, watchD1 } from "./watched-d1.ts";
 
 beforeEach(emptyTables);
 
-const QUERY: DueQuery = { now: NOW, resync: null, resyncIntervalMs: 300_000, laneWidth: 1, runningLimits: {}, limit: 100 };
+const QUERY: DueQuery = { now: NOW, resync: null, resyncIntervalMs: 300_000, laneWidth: 1, runningLimits: {}, backups: true, limit: 100 };
 
 /** The turns after `from`, whoever shares it. */
 function after(from: number, to: number): ResyncWindow {
@@ -222,7 +223,8 @@ describe("the cost of a round", () => {
       if (resync !== null) expect(plans[1]).toMatch(/workspaces USING INDEX workspaces_resync \(/);
       // Without a window the second has a condition that never holds, and reads nothing.
       for (const [index, plan] of plans.entries()) {
-        if (index !== 1 || resync !== null) expect(plan).not.toMatch(/SCAN (workspaces|instances)(?! USING INDEX workspaces_queued)/);
+        if (index !== 1 || resync !== null)
+          expect(plan).not.toMatch(/SCAN (workspaces|instances|active|attempt|good)(?! USING INDEX workspaces_queued)/);
       }
     }
   });
@@ -241,6 +243,28 @@ describe("the cost of a round", () => {
       await loadDue(openDatabase(watchD1(d1, new FakeClock(NOW), watched)), QUERY);
       for (const statement of watched.statements) total += await rowsRead(statement);
       read.push(total);
+    }
+    expect(read[1]).toBe(read[0]);
+  });
+});
+
+describe("the cost of backups", () => {
+  it("is the same for a workspace whether it and the others have 10 or 500", async () => {
+    const read: number[] = [];
+    for (const count of [10, 500]) {
+      await emptyTables();
+      const source = { ...SPEC, source: { workspace: "other" } };
+      await insert({ a: { next: NOW } });
+      await d1.prepare("UPDATE workspaces SET spec = ?, source_backup_id = 'other-1'").bind(JSON.stringify(source)).run();
+      const [{ uid } = { uid: "" }] = await all<{ uid: string }>("SELECT uid FROM workspaces");
+      for (let n = 0; n < count; n += 1) {
+        await putBackup(goodBackup(`own-${n}`, uid, NOW - n));
+        await putBackup(goodBackup(`other-${n}`, "other", NOW - n, { name: "other" }));
+      }
+      const watched = new Process();
+      await loadDue(openDatabase(watchD1(d1, new FakeClock(NOW), watched)), QUERY);
+      const [due] = watched.statements;
+      read.push(due === undefined ? -1 : await rowsRead(due));
     }
     expect(read[1]).toBe(read[0]);
   });

@@ -61,7 +61,18 @@ it.each([
   const world = new FakeWorld(clock);
   const instance = world.fleet.identify("uid", 1);
   world.script("uid").faults.push({ call: "start", fault, times: 1 });
-  const order = { startId: "s", workspaceUid: "uid", timeoutMs: 9000, directory: "/", env: {}, specHash: "v1:x", adopt: false };
+  const order = {
+    startId: "s",
+    workspaceUid: "uid",
+    timeoutMs: 9000,
+    directory: "/",
+    env: {},
+    specHash: "v1:x",
+    adopt: false,
+    prepareTimeoutMs: 60_000,
+    restore: null,
+    setup: [],
+  };
   const answer = await clock.run(world.fleet.start(instance, 1, order, 3000));
   expect(answer).toMatchObject({ kind: "Unknown", failure: { class: "Uncertain" } });
   expect(clock.now() - NOW).toBe(elapsedMs);
@@ -74,7 +85,18 @@ describe("behind the controller's back", () => {
     const world = new FakeWorld(clock);
     const { fleet } = world;
     const instance = fleet.identify("uid", 1);
-    const order = { startId: "s", workspaceUid: "uid", timeoutMs: 9000, directory: "/", env: {}, specHash: "v1:x", adopt: false };
+    const order = {
+      startId: "s",
+      workspaceUid: "uid",
+      timeoutMs: 9000,
+      directory: "/",
+      env: {},
+      specHash: "v1:x",
+      adopt: false,
+      prepareTimeoutMs: 60_000,
+      restore: null,
+      setup: [],
+    };
     return { clock, world, fleet, instance, order };
   }
 

@@ -22,6 +22,7 @@ describe("the lease", () => {
       expiresTime: NOW + LEASE_MS,
       resyncTime: NOW,
       inventory: null,
+      backupSweep: null,
       settings: DEFAULT_SETTINGS,
     });
     expect(await row()).toMatchObject({ holder: "a", epoch: 1 });

@@ -334,6 +334,17 @@ describe("saveConclusion", () => {
     expect((await record("a")).observed).toMatchObject({ differences: [], activityTime: NOW + 5 });
   });
 
+  it.each(["Absent", "Stopped", "Starting", "Preparing", "Failed", "Unverified", "Running", "Destroying", "Destroyed"] as const)(
+    "remembers a look that was answered: %s",
+    async (kind) => {
+      const held = await epoch();
+      await create("a", 1);
+      const before = await record("a");
+      await saveConclusion(db, held, before, conclusionOf(before, { observed: observedState(kind) }), NOW);
+      expect((await record("a")).observed?.kind).toBe(kind);
+    },
+  );
+
   describe("and a request to forget backoff and stall", () => {
     it("is met by the pass that read it, even one that concludes what was concluded before", async () => {
       const held = await epoch();

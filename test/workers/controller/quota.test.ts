@@ -13,7 +13,7 @@ beforeEach(emptyTables);
 
 /** Whether the quota holds "a" back: as its record says, as the queue has it, and as its admission is answered. */
 async function isHeldBack(held: number, runningLimits: RunningLimits): Promise<boolean> {
-  const query = { now: NOW, resync: null, resyncIntervalMs: 1, laneWidth: 9, runningLimits, limit: 100 };
+  const query = { now: NOW, resync: null, resyncIntervalMs: 1, laneWidth: 9, runningLimits, backups: false, limit: 100 };
   await d1.prepare("UPDATE workspaces SET queued_time = ? WHERE name = 'a'").bind(NOW).run();
   const { due, startable } = await loadDue(db, query);
   const isListed = !startable.some(({ name }) => name === "a");

@@ -10,7 +10,7 @@ beforeEach(emptyTables);
 
 /** As a round reads them, and as whoever takes the lease does. */
 async function settings(): Promise<ControllerSettings> {
-  const query = { now: NOW, resync: null, resyncIntervalMs: 1, laneWidth: 1, runningLimits: {}, limit: 1 };
+  const query = { now: NOW, resync: null, resyncIntervalMs: 1, laneWidth: 1, runningLimits: {}, backups: false, limit: 1 };
   const { settings: read } = await loadDue(db, query);
   expect((await acquireLease(db, "a", NOW, 0))?.settings).toEqual(read);
   return read;

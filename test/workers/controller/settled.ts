@@ -15,7 +15,17 @@ export async function settle(controller: Controller, count: number, phaseOf?: (n
   const { onEvent } = world;
   world.onEvent = () => {};
   controller.world.defaults.startMs = 0;
-  const order = { startId: "settled", timeoutMs: 1000, directory: SPEC.directory, env: SPEC.env, specHash: specHash(SPEC), adopt: false };
+  const order = {
+    startId: "settled",
+    timeoutMs: 1000,
+    directory: SPEC.directory,
+    env: SPEC.env,
+    specHash: specHash(SPEC),
+    adopt: false,
+    prepareTimeoutMs: 60_000,
+    restore: null,
+    setup: [],
+  };
   await controller.clock.run(
     Promise.all(rows.map((row) => controller.world.fleet.start(row, 0, { ...order, workspaceUid: row.uid }, 1000))),
   );

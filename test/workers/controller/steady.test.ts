@@ -1,6 +1,7 @@
 /** What it costs when nothing is to do (invariant 9), and that the resync misses nobody (invariant 7). */
 import { beforeEach, describe, expect, it } from "vitest";
-import { type DriftItem, driftOf } from "../../../src/controller/drift.ts";
+import { driftOf } from "../../../src/controller/drift.ts";
+import type { DriftItem } from "../../../src/controller/drift-item.ts";
 import { readDriftView } from "../../../src/store/drift-reading.ts";
 import { replaceWorkspace } from "../../../src/store/intent.ts";
 import { settle } from "./settled.ts";
@@ -146,8 +147,9 @@ describe("over one resync interval", () => {
 /** What the drift report is made from, and what it makes of it. */
 async function reportDrift(process: Controller): Promise<readonly DriftItem[]> {
   const now = process.clock.now();
-  const { records, controller } = await readDriftView(process.db, { namespaces: null, now, partSize: 1000 });
+  const { records, controller } = await readDriftView(process.db, { namespaces: null, now, backups: false, partSize: 1000 });
   const { gcMode: mode, orphanGraceMs: graceMs } = process.deps().config;
-  const context = { now, mode, graceMs, settings: controller.settings, brakeUntilTime: null, gcBrake: null, isComplete: true };
+  const brakes = { brakeUntilTime: null, gcBrake: null, backupBrake: null };
+  const context = { now, mode, graceMs, settings: controller.settings, ...brakes, backupGraceMs: 0, isComplete: true };
   return records.flatMap((record) => driftOf(record, context));
 }

@@ -1,30 +1,28 @@
 /** The product's store over D1, held to what every controller store must do; and step by step to what the simulation's does. */
-/// <reference types="@cloudflare/vitest-pool-workers/types" />
-import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { poke } from "../../../src/sandbox/poke.ts";
+import { deleteBackup, requestBackup } from "../../../src/store/backup-intent.ts";
 import { createControllerStore } from "../../../src/store/controller-store.ts";
 import { DEFAULT_SETTINGS } from "../../../src/store/controller-settings.ts";
 import { openDatabase } from "../../../src/store/db.ts";
 import { createWorkspace, replaceWorkspace, requestDeletion } from "../../../src/store/intent.ts";
 import { listWorkspaces } from "../../../src/store/reading.ts";
-import type { Workspace } from "../../../src/workspace.ts";
+import type { Workspace, WorkspaceSpec } from "../../../src/workspace.ts";
 import { storeContract } from "../../contract/store.ts";
-import { type Look, NOW, type StoreWorld, specOf, uidOf, without } from "../../contract/store-world.ts";
+import { type Columns, type Look, NOW, type StoreWorld, specOf, uidOf, without } from "../../contract/store-world.ts";
 import { memoryWorld } from "../../core/simulation/memory-world.ts";
-import { commandsOf, type Step } from "../../simulation/store-steps.ts";
+import { type About, commandsOf, type Step } from "../../simulation/store-steps.ts";
+import { putBackup } from "./store-support.ts";
+import { d1, emptyTables } from "./support.ts";
 
-const d1 = (env as unknown as { readonly DB: D1Database }).DB;
 const db = openDatabase(d1);
-
-const TABLES = ["workspaces", "instances", "unclaimed", "events", "settings", "start_lane", "controller", "sequence"];
 
 /** What the API tells of is none of the controller's. */
 const BY_API = { actor: "test" };
 
 async function d1World(): Promise<StoreWorld> {
-  await d1.batch(TABLES.map((table) => d1.prepare(`DELETE FROM ${table}`)));
+  await emptyTables();
   const patch: StoreWorld["patch"] = async (uid, columns) => {
     for (const [column, value] of Object.entries(columns)) {
       await d1
@@ -45,12 +43,19 @@ async function d1World(): Promise<StoreWorld> {
     async replace(uid, spec, now) {
       const current = await workspace(uid);
       if (current !== null)
-        await replaceWorkspace(db, current, { spec, labels: {}, annotations: {}, specChanged: true, change: "", now }, BY_API);
+        await replaceWorkspace(db, current, { ...PLAIN, spec, sourceChanged: isOtherSource(current.spec, spec), now }, BY_API);
     },
-    async delete(uid, now) {
+    async delete(uid, now, finalBackup) {
       const current = await workspace(uid);
-      if (current !== null) await requestDeletion(db, current, now, BY_API);
+      if (current !== null) await requestDeletion(db, current, now, finalBackup === undefined ? BY_API : { ...BY_API, finalBackup });
     },
+    async requestBackup(uid, id, now) {
+      const current = await workspace(uid);
+      const asked = current === null ? null : await requestBackup(db, current, { id, directory: "/workspace", now }, BY_API);
+      return asked === null ? null : { id: asked.backup.id, created: asked.created };
+    },
+    deleteBackup: (name, id, now) => deleteBackup(db, { namespace: "default", name }, id, now, BY_API),
+    putBackup,
     poke: (uid, now) => poke(d1, uid, now),
     async requestDestroy(doId, now) {
       await d1.prepare("UPDATE instances SET destroy_request_time = ? WHERE do_id = ?").bind(now, doId).run();
@@ -69,6 +74,12 @@ async function d1World(): Promise<StoreWorld> {
   };
 }
 
+const PLAIN = { labels: {}, annotations: {}, specChanged: true, change: "" };
+
+function isOtherSource(stored: unknown, { source }: WorkspaceSpec): boolean {
+  return JSON.stringify((stored as WorkspaceSpec).source) !== JSON.stringify(source);
+}
+
 async function workspace(uid: string): Promise<Workspace | null> {
   const { items } = await listWorkspaces(db, { namespaces: null, labels: [], after: null, limit: 100 });
   return items.find((item) => item.uid === uid) ?? null;
@@ -81,7 +92,8 @@ async function look(): Promise<Look> {
   const [controller] = await rows("SELECT * FROM controller");
   const workspaces = (await rows("SELECT * FROM workspaces ORDER BY rowid")).map((row) => {
     const columns = without(row, "uid", "namespace", "name", "spec", "labels", "annotations", "revision", "creationTime");
-    return [row["name"], { ...columns, status: json(row["status"]), observed: json(row["observed"]) }];
+    const finalBackup = row["finalBackup"] ?? ("Skip" satisfies Columns["finalBackup"]);
+    return [row["name"], { ...columns, finalBackup, status: json(row["status"]), observed: json(row["observed"]) }];
   });
   return {
     workspaces: Object.fromEntries(workspaces) as Look["workspaces"],
@@ -91,6 +103,8 @@ async function look(): Promise<Look> {
     })) as unknown as Look["instances"],
     lane: (await rows("SELECT start_id, slot, deadline_time FROM start_lane ORDER BY slot")) as unknown as Look["lane"],
     unclaimed: (await rows("SELECT * FROM unclaimed ORDER BY rowid")).map(toUnclaimed) as unknown as Look["unclaimed"],
+    backups: (await rows("SELECT * FROM backups ORDER BY rowid")) as unknown as Look["backups"],
+    unclaimedBackups: (await rows("SELECT * FROM unclaimed_backups ORDER BY object_id")) as unknown as Look["unclaimedBackups"],
     controller: controller === undefined ? null : toController(controller),
     events: Number((await rows("SELECT count(*) AS n FROM events WHERE actor IS NULL"))[0]?.["n"]),
   };
@@ -105,7 +119,7 @@ function toUnclaimed(row: Row): Row {
 
 function toController(row: Row): Look["controller"] {
   const columns = without(row, "id", "holder", "brakeReason", "brakeMessage");
-  return { ...columns, inventory: json(row["inventory"]) } as unknown as Look["controller"];
+  return { ...columns, inventory: json(row["inventory"]), backupSweep: json(row["backupSweep"]) } as unknown as Look["controller"];
 }
 
 function json(text: unknown): unknown {
@@ -123,21 +137,29 @@ function camelRow(row: Row): Row {
 
 storeContract("D1", d1World);
 
-it("does whatever the simulation's store does, step by step", { timeout: 120_000 }, async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.record({ step: fc.nat(), a: fc.nat(), b: fc.nat() }), { minLength: 40, maxLength: 120, size: "max" }),
-      async (draws) => {
-        const [one, other] = [await d1World(), memoryWorld()];
-        const [oneSteps, otherSteps] = [commandsOf(one), commandsOf(other)];
-        for (const { step, a, b } of draws) {
-          const perform = (steps: readonly Step[]) => (steps[step % steps.length] as Step).run(a, b);
-          const name = oneSteps[step % oneSteps.length]?.name;
-          expect(await perform(oneSteps), name).toEqual(await perform(otherSteps));
-        }
-        expect(await one.look()).toEqual(await other.look());
-      },
-    ),
-    { endOnFailure: true, numRuns: 25 },
-  );
-});
+/** So that a run about backups begins with something that can have them. */
+const PRELUDE = { workspaces: [], backups: ["take the lease", "create", "create", "load", "load"] };
+
+it.each<About>(["workspaces", "backups"])(
+  "does with %s whatever the simulation's store does, step by step",
+  { timeout: 120_000 },
+  async (about) => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ step: fc.nat(), a: fc.nat(), b: fc.nat() }), { minLength: 40, maxLength: 120, size: "max" }),
+        async (draws) => {
+          const [one, other] = [await d1World(), memoryWorld()];
+          const [oneSteps, otherSteps] = [commandsOf(one, about), commandsOf(other, about)];
+          const prelude = PRELUDE[about].map((wanted, a) => ({ step: oneSteps.findIndex(({ name }) => name === wanted), a, b: 4 }));
+          for (const { step, a, b } of [...prelude, ...draws]) {
+            const perform = (steps: readonly Step[]) => (steps[step % steps.length] as Step).run(a, b);
+            const name = oneSteps[step % oneSteps.length]?.name;
+            expect(await perform(oneSteps), name).toEqual(await perform(otherSteps));
+          }
+          expect(await one.look()).toEqual(await other.look());
+        },
+      ),
+      { endOnFailure: true, numRuns: 25 },
+    );
+  },
+);

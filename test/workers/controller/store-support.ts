@@ -9,6 +9,7 @@ import type { SweepResult } from "../../../src/store/unclaimed.ts";
 import type { Unclaimed } from "../../../src/unclaimed.ts";
 import type { Instance, Instant, Workspace } from "../../../src/workspace.ts";
 import type { Conclusion, WorkspaceRecord } from "../../../src/workspace-record.ts";
+import type { BackupColumns } from "../../contract/store-world.ts";
 import { readyStatus } from "../../support/builders.ts";
 import { all, d1, NOW, SPEC, uidOf } from "./support.ts";
 
@@ -34,6 +35,7 @@ export async function record(name: string, now: Instant = NOW): Promise<Workspac
     resyncIntervalMs: 300_000,
     laneWidth: 5000,
     runningLimits: {},
+    backups: true,
     limit: 5000,
   });
   const found = [...later.due, ...later.resync].find((candidate) => candidate.name === name);
@@ -70,7 +72,7 @@ export function conclusionOf(record: WorkspaceRecord, change: Partial<Conclusion
     startId,
     idleTime,
   };
-  return { ...memory, running: record.instance?.running ?? false, laneReleased: false, brake: null, event: null, ...change };
+  return { ...memory, running: record.instance?.running ?? false, laneReleased: false, brake: null, event: null, backup: null, ...change };
 }
 
 export function brakeOf(retryAfterMs: number | null = null): NonNullable<Conclusion["brake"]> {
@@ -96,6 +98,8 @@ export function admissionOf(record: WorkspaceRecord, startId: string, change: Pa
     deadlineTime: NOW + 135_000,
     laneWidth: 1,
     runningLimits: {},
+    restoredBackupId: null,
+    sourceBackupId: record.sourceBackupId,
     conclusion: conclusionOf(record),
     ...change,
   };
@@ -114,10 +118,22 @@ export async function dump(): Promise<Readonly<Record<string, readonly unknown[]
     workspaces: await all("SELECT * FROM workspaces ORDER BY uid"),
     instances: await all("SELECT * FROM instances ORDER BY do_id"),
     unclaimed: await all("SELECT * FROM unclaimed ORDER BY do_id"),
+    backups: await all("SELECT * FROM backups ORDER BY id"),
+    unclaimedBackups: await all("SELECT * FROM unclaimed_backups ORDER BY object_id"),
     events: await all("SELECT * FROM events ORDER BY id"),
     lane: await all("SELECT * FROM start_lane ORDER BY slot"),
     controller: await all("SELECT * FROM controller"),
   };
+}
+
+/** A row of the table of backups, past every rule. */
+export async function putBackup(row: BackupColumns): Promise<void> {
+  const columns = Object.keys(row).map((column) => `"${column.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}"`);
+  const query = `INSERT INTO backups (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`;
+  await d1
+    .prepare(query)
+    .bind(...Object.values(row))
+    .run();
 }
 
 /** A row of the ledger past the store; by default of a workspace that has no row. */

@@ -31,10 +31,25 @@ export const SPEC: WorkspaceSpec = {
   idle: null,
   maxLifetimeSeconds: null,
   expireTime: null,
+  source: null,
+  setup: [],
+  backup: null,
+  deletion: { finalBackup: "Skip", deadlineSeconds: 600 },
   paused: false,
 };
 
-const TABLES = ["workspaces", "instances", "unclaimed", "events", "settings", "start_lane", "controller", "sequence"];
+const TABLES = [
+  "workspaces",
+  "instances",
+  "unclaimed",
+  "events",
+  "settings",
+  "start_lane",
+  "controller",
+  "sequence",
+  "backups",
+  "unclaimed_backups",
+];
 
 export async function emptyTables(): Promise<void> {
   await d1.batch(TABLES.map((table) => d1.prepare(`DELETE FROM ${table}`)));
@@ -79,7 +94,7 @@ export class Controller {
   readonly uids: string[] = [];
   #ids = 0;
 
-  constructor(environment: Readonly<Record<string, string>> = {}) {
+  constructor(environment: Readonly<Record<string, unknown>> = {}) {
     this.config = parseConfig(environment);
     this.world.onEvent = (uid) => {
       void this.clock.busy(poke(d1, uid, this.clock.now()));
@@ -140,6 +155,7 @@ export class Controller {
       store: this.wrapStore(createControllerStore(openDatabase(watchD1(d1, this.clock, process)))),
       fleet: watchFleet(this.wrapFleet(this.world.fleet), process),
       inventory: this.inventory,
+      bucket: this.config.backups && this.world.bucket,
       config: this.config,
       now: () => this.clock.now() + process.skewMs,
       sleep: async (ms, signal) => {
@@ -147,7 +163,7 @@ export class Controller {
         await process.point("sleep after");
       },
       chance: () => this.chance,
-      newId: () => `id-${(this.#ids += 1)}`,
+      newId: () => `11111111-0000-4000-8000-${String((this.#ids += 1)).padStart(12, "0")}`,
     };
   }
 
@@ -279,6 +295,7 @@ function watchFleet(fleet: Fleet, process: Process): Fleet {
     identify: (uid, incarnation) => fleet.identify(uid, incarnation),
     observe: (...call) => around("observe", () => fleet.observe(...call)),
     start: (...call) => around("start", () => fleet.start(...call)),
+    backup: (...call) => around("backup", () => fleet.backup(...call)),
     stop: (...call) => around("stop", () => fleet.stop(...call)),
     destroy: (...call) => around("destroy", () => fleet.destroy(...call)),
     destroyOrphan: (...call) => around("destroyOrphan", () => fleet.destroyOrphan(...call)),

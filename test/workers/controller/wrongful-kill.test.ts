@@ -177,6 +177,9 @@ describe("bytedance/deer-flow#4221: a workspace that is created while the sweep 
       env: {},
       specHash: specHash(SPEC),
       adopt: false,
+      prepareTimeoutMs: 60_000,
+      restore: null,
+      setup: [],
     };
     await controller.world.fleet.start(instance, 0, order, 3000);
   }

@@ -1,7 +1,9 @@
 /**
  * A scripted `ctx.container`. A `Machine` is the platform's side: it outlives the Durable Object that looks at it.
  */
-import { serve, type ServerScript } from "./fake-server.ts";
+import { FakeDisk } from "./fake-disk.ts";
+import type { ServerScript } from "./fake-host.ts";
+import { serve } from "./fake-server.ts";
 
 export interface Script extends ServerScript {
   /** So many starts get no instance. */
@@ -20,6 +22,8 @@ export interface Script extends ServerScript {
   diesOncePinged: boolean;
   /** What a request to the container meets. */
   network: "Works" | "Lost";
+  /** What the image has on its disk. */
+  image: Readonly<Record<string, string>>;
 }
 
 const NO_INSTANCE = "there is no container instance that can be provided to this durable object";
@@ -38,11 +42,17 @@ export class Machine {
     stopsAfterMs: 0,
     diesOncePinged: false,
     network: "Works",
+    image: {},
     diesOn: null,
+    diesInStream: null,
+    failsArchive: null,
+    hangsOn: null,
     mkdir: "Works",
     holdsCommands: false,
   };
   running = false;
+  /** When the last container ended. */
+  endedTime = 0;
   listensTime = Infinity;
   /** Calls of `start`, whether an instance was given or not. */
   starts = 0;
@@ -52,6 +62,9 @@ export class Machine {
   readonly environments: unknown[] = [];
   /** Everything that the container was asked. */
   readonly requests: string[] = [];
+  readonly commands: { readonly command: string; readonly cwd: unknown }[] = [];
+  /** Of the container that runs: a fresh one has a fresh disk. */
+  disk = new FakeDisk();
   readonly sockets = new Set<WebSocket>();
   /** Of the object that looks now; an earlier one is gone. */
   onEnd: ((error: Error | undefined) => void) | null = null;
@@ -66,6 +79,7 @@ export class Machine {
   end(code: number | null, message?: string): void {
     if (!this.running) return;
     this.running = false;
+    this.endedTime = Date.now();
     this.listensTime = Infinity;
     for (const socket of this.sockets) socket.close(1011, "container ended");
     this.sockets.clear();
@@ -115,6 +129,8 @@ class FakeContainer {
       return;
     }
     machine.containers += 1;
+    machine.disk = new FakeDisk();
+    for (const [path, content] of Object.entries(machine.script.image)) machine.disk.files.set(path, content);
     const container = machine.containers;
     machine.listensTime = listensAfterMs === null ? Infinity : Date.now() + listensAfterMs;
     if (exits !== null) setTimeout(() => container === machine.containers && machine.end(exits.code), exits.afterMs);

@@ -1,34 +1,13 @@
 /**
- * As much of the sandbox image's control server as the SDK needs for exec and mkdir, on each of its transports.
+ * As much of the sandbox image's control server as the SDK needs for exec, mkdir and backups, on each of its transports.
  */
-import { newWebSocketRpcSession, RpcTarget } from "capnweb";
-
-export interface ServerScript {
-  /** The container is killed while it works on a request to this path. */
-  diesOn: string | null;
-  /** How the server answers a request to create a directory. */
-  mkdir: "Works" | "Fails" | "Hangs";
-  /** As long as it is set, commands do not end, and what they stream pauses after the first chunk. */
-  holdsCommands: boolean;
-}
-
-export interface ServerRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly body: unknown;
-}
-
-type Handle = (request: ServerRequest) => Promise<{ status: number; body: object }>;
-
-/** What the server does to the machine that it runs on. */
-export interface Host {
-  readonly script: ServerScript;
-  /** The path of everything that the server is asked. */
-  readonly requests: string[];
-  /** Cut when the container ends. */
-  readonly sockets: Set<WebSocket>;
-  end(code: number): void;
-}
+import { env } from "cloudflare:workers";
+import { newWebSocketRpcSession } from "capnweb";
+import { type Body, createArchive } from "./fake-backup.ts";
+import type { Handle, Host, ServerRequest } from "./fake-host.ts";
+import { ControlTarget } from "./fake-rpc.ts";
+import { pauseOf, released, STREAMS, streamed, streamOf } from "./fake-streams.ts";
+import { transfer } from "./fake-transfer.ts";
 
 /** All that `/echo` does not repeat. */
 export const UNANSWERED = "ssh";
@@ -36,148 +15,97 @@ export const UNANSWERED = "ssh";
 /** Answers one request to the container. */
 export async function serve(request: Request, host: Host): Promise<Response> {
   const { pathname: path } = new URL(request.url);
-  const handle: Handle = (call) => {
+  const handle: Handle = async (call) => {
+    const { script } = host;
     host.requests.push(call.path);
-    if (call.path === host.script.diesOn) {
+    while (isAt(script.hangsOn, call)) await pauseOf(5);
+    if (isAt(script.diesOn, call)) {
       host.end(137);
-      return Promise.reject(new Error("Network connection lost."));
+      throw new Error("Network connection lost.");
     }
-    return answer(call, host.script);
+    return answer(call, host);
   };
   if (request.headers.get("Upgrade") === "websocket") {
     host.requests.push(path);
     const [client, server] = Object.values(new WebSocketPair()) as [WebSocket, WebSocket];
     server.accept();
     host.sockets.add(server);
-    if (path === "/rpc") newWebSocketRpcSession(server, new ControlTarget(handle, host.script));
+    if (path === "/rpc") newWebSocketRpcSession(server, new ControlTarget(handle, host));
     else if (path === "/echo") server.addEventListener("message", ({ data }) => data !== UNANSWERED && server.send(data));
-    else answerMessages(server, handle, host.script);
+    else answerMessages(server, handle, host);
     return new Response(null, { status: 101, webSocket: client });
   }
-  if (STREAMS.has(path)) return new Response(streamOf(chunks(host.script)), { headers: { "Content-Type": "text/event-stream" } });
   if (path === "/empty") return new Response(null, { status: 204 });
   const text = await request.text();
-  const { status, body } = await handle({ method: request.method, path, body: text === "" ? null : JSON.parse(text) });
+  const call: ServerRequest = { method: request.method, path, body: text === "" ? {} : (JSON.parse(text) as Body) };
+  const stream = STREAMS.has(path) ? streamed(call, host) : null;
+  if (stream !== null) return new Response(streamOf(stream), { headers: { "Content-Type": "text/event-stream" } });
+  const { status, body } = await handle(call);
   return Response.json(body, { status });
 }
 
-async function answer(request: ServerRequest, script: ServerScript): Promise<{ status: number; body: object }> {
-  switch (request.path) {
+/** Whether a scripted event is for this request. */
+function isAt(place: string | null, { path, body }: ServerRequest): boolean {
+  return place !== null && (place === path || (place.startsWith(`${path} `) && `${path} ${String(body["command"])}`.startsWith(place)));
+}
+
+async function answer(request: ServerRequest, host: Host): Promise<{ status: number; body: object }> {
+  const { script, disk } = host;
+  const { path, body } = request;
+  switch (path) {
     case "/api/version":
       return { status: 200, body: { version: "0.12.10" } };
-    case "/api/execute":
+    case "/api/execute": {
+      host.commands.push({ command: String(body["command"]), cwd: body["cwd"] });
       await released(script);
-      return { status: 200, body: { success: true, exitCode: 0, stdout: "done\n", stderr: "", command: "", timestamp: "" } };
+      const command = String(body["command"]);
+      if (command.startsWith("unrunnable ")) {
+        return { status: 500, body: failure("COMMAND_EXECUTION_ERROR", `Failed to execute command '${command}': no such directory`) };
+      }
+      const result = (await transfer(command, disk, (env as { BACKUP_BUCKET: R2Bucket }).BACKUP_BUCKET)) ?? disk.run(command);
+      return { status: 200, body: { success: result.exitCode === 0, ...result, command: "", timestamp: "" } };
+    }
+    case "/api/backup/create":
+      if (script.failsArchive !== null) return { status: 500, body: failure("BACKUP_CREATE_FAILED", script.failsArchive) };
+      return { status: 200, body: createArchive(disk, body) };
+    case "/api/backup/restore":
+      disk.clear(String(body["dir"]));
+      disk.unpack(disk.read(String(body["archivePath"])), String(body["dir"]));
+      return { status: 200, body: { success: true } };
+    case "/api/write":
+      disk.files.set(String(body["path"]), String(body["content"]));
+      return { status: 200, body: { success: true, path: body["path"], timestamp: "" } };
     case "/api/process/list":
       return { status: 200, body: { processes: [] } };
     case "/api/mkdir":
       if (script.mkdir === "Hangs") return new Promise(() => {});
-      if (script.mkdir === "Fails") return { status: 403, body: { code: "PERMISSION_DENIED", message: "Permission denied", context: {} } };
+      if (script.mkdir === "Fails") return { status: 403, body: failure("PERMISSION_DENIED", "Permission denied") };
       return { status: 200, body: { success: true, path: "", timestamp: "" } };
     default:
       return { status: 200, body: { success: true } };
   }
 }
 
-/** What a command prints: one chunk at once, and one at its end. */
-const STREAMS: ReadonlySet<string> = new Set(["/api/execute/stream", "/download"]);
-const FIRST = "1";
-const LAST = "2";
-
-async function* chunks(script: ServerScript): AsyncGenerator<string> {
-  yield FIRST;
-  await released(script);
-  yield LAST;
-}
-
-/** Looked at rather than told: a test is no part of the object's requests. */
-async function released(script: ServerScript): Promise<void> {
-  while (script.holdsCommands) await new Promise((resolve) => setTimeout(resolve, 5));
-}
-
-function streamOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await texts.next();
-      if (done === true) controller.close();
-      else controller.enqueue(new TextEncoder().encode(`data: ${value}\n\n`));
-    },
-  });
+function failure(code: string, message: string): object {
+  return { code, message, context: {} };
 }
 
 /** The websocket transport: requests and responses as JSON messages on one socket. */
-function answerMessages(server: WebSocket, handle: Handle, script: ServerScript): void {
+function answerMessages(server: WebSocket, handle: Handle, host: Host): void {
   server.addEventListener("message", (event) => {
-    const call = JSON.parse(String(event.data)) as ServerRequest & { id: string };
-    if (STREAMS.has(call.path)) return void streamMessages(server, call.id, script);
+    const message = JSON.parse(String(event.data)) as ServerRequest & { id: string };
+    const call = { ...message, body: message.body ?? {} };
+    if (STREAMS.has(call.path)) return void streamMessages(server, call.id, streamed(call, host)).catch(() => {});
     void handle(call).then(
-      ({ status, body }) => server.send(JSON.stringify({ type: "response", id: call.id, status, body, done: true })),
+      ({ status, body }) => {
+        if (server.readyState === WebSocket.OPEN) server.send(JSON.stringify({ type: "response", id: call.id, status, body, done: true }));
+      },
       () => {},
     );
   });
 }
 
-async function streamMessages(server: WebSocket, id: string, script: ServerScript): Promise<void> {
-  for await (const data of chunks(script)) server.send(JSON.stringify({ type: "stream", id, data }));
+async function streamMessages(server: WebSocket, id: string, texts: AsyncGenerator<string>): Promise<void> {
+  for await (const data of texts) server.send(JSON.stringify({ type: "stream", id, data }));
   server.send(JSON.stringify({ type: "response", id, status: 200, body: {}, done: true }));
-}
-
-/** The rpc transport: the same calls as objects. */
-class ControlTarget extends RpcTarget {
-  readonly #handle: Handle;
-  readonly #script: ServerScript;
-
-  constructor(handle: Handle, script: ServerScript) {
-    super();
-    this.#handle = handle;
-    this.#script = script;
-  }
-
-  get commands() {
-    return new CallTarget(this.#handle, this.#script);
-  }
-  get files() {
-    return new CallTarget(this.#handle, this.#script);
-  }
-  get utils() {
-    return new CallTarget(this.#handle, this.#script);
-  }
-}
-
-class CallTarget extends RpcTarget {
-  readonly #handle: Handle;
-  readonly #script: ServerScript;
-
-  constructor(handle: Handle, script: ServerScript) {
-    super();
-    this.#handle = handle;
-    this.#script = script;
-  }
-
-  readFile() {
-    return { success: true, content: streamOf(chunks(this.#script)) };
-  }
-  executeStream() {
-    return streamOf(chunks(this.#script));
-  }
-
-  execute(command: string) {
-    return this.#call("/api/execute", { command });
-  }
-  mkdir(path: string) {
-    return this.#call("/api/mkdir", { path });
-  }
-  createSession() {
-    return this.#call("/api/session/create", {});
-  }
-  async getVersion() {
-    await this.#call("/api/version", {});
-    return "0.12.10";
-  }
-
-  async #call(path: string, body: object) {
-    const result = await this.#handle({ method: "POST", path, body });
-    if (result.status !== 200) throw new Error(JSON.stringify(result.body));
-    return result.body;
-  }
 }

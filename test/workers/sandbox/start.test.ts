@@ -14,7 +14,7 @@ describe("a start", () => {
         running: true,
         admission: "Admitted",
         exit: null,
-        operation: { startId: "start-1", state: "Succeeded", specHash: "hash-1", failure: null },
+        operation: { startId: "start-1", state: "Succeeded", specHash: "hash-1", directory: "/workspace", failure: null },
       },
     });
     expect(machine.starts).toBe(1);

@@ -3,12 +3,14 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import type { Fence, StartOrder } from "../../../src/sandbox/protocol.ts";
 import { machineOf, type Machine, type Script } from "./fake-container.ts";
-import type { FencedSandbox, UnfencedSandbox } from "./worker.ts";
+import type { FencedSandbox, StandaloneSandbox, UnfencedSandbox } from "./worker.ts";
 
 interface Bindings {
   readonly FENCED: DurableObjectNamespace<FencedSandbox>;
+  readonly STANDALONE: DurableObjectNamespace<StandaloneSandbox>;
   readonly UNFENCED: DurableObjectNamespace<UnfencedSandbox>;
   readonly DB: D1Database;
+  readonly BACKUP_BUCKET: R2Bucket;
 }
 
 export const bindings = env as unknown as Bindings;
@@ -24,10 +26,10 @@ export interface Subject {
   readonly stub: DurableObjectStub<FencedSandbox>;
 }
 
-/** Of either class. */
+/** Of any class. */
 interface Ending {
   readonly machine: Machine;
-  readonly stub: DurableObjectStub<FencedSandbox> | DurableObjectStub<UnfencedSandbox>;
+  readonly stub: DurableObjectStub<FencedSandbox> | DurableObjectStub<StandaloneSandbox> | DurableObjectStub<UnfencedSandbox>;
 }
 
 /** A sandbox that nobody has touched yet, on a machine that behaves as scripted. */
@@ -47,6 +49,9 @@ export function order(change: Partial<StartOrder> = {}): StartOrder {
     env: { NODE_ENV: "test" },
     specHash: "hash-1",
     adopt: false,
+    prepareTimeoutMs: 60_000,
+    restore: null,
+    setup: [],
     ...change,
   };
 }
