@@ -17,7 +17,7 @@ const SHELL =
 
 /** The modules that have a rule below. */
 const KNOWN = [
-  "^src/(index|workspace|workspace-record|unclaimed|backup|spec|config|log|failure-evidence)\\.ts$",
+  "^src/(index|workspace|workspace-record|unclaimed|backup|backup-objects|spec|config|log|failure-evidence)\\.ts$",
   CORE,
   SHELL,
   "^src/controller/(fleet|sandbox-fleet|inventory|instance-list|platform-pages|backup-bucket|r2-bucket)\\.ts$",
@@ -39,6 +39,7 @@ module.exports = {
     only("vocabulary", "^src/(workspace-record|unclaimed|backup)\\.ts$", ["^src/(workspace|backup)\\.ts$"]),
     only("spec", "^src/spec\\.ts$", ["^src/workspace\\.ts$", "^node_modules/zod/"]),
     only("config", "^src/config\\.ts$", ["^src/unclaimed\\.ts$", "^node_modules/zod/"]),
+    only("backup-objects", "^src/backup-objects\\.ts$", ["^$"]),
     only("log", "^src/log\\.ts$", ["^$"]),
     only("failure-evidence", "^src/failure-evidence\\.ts$", ["^$"]),
     only("core-is-pure", CORE, [
@@ -60,7 +61,10 @@ module.exports = {
       "^src/sandbox/protocol\\.ts$",
       "^src/controller/(backup-report|failure|fleet|observation)\\.ts$",
     ]),
-    only("bucket", "^src/controller/(backup-bucket|r2-bucket)\\.ts$", ["^src/workspace\\.ts$", "^src/controller/backup-bucket\\.ts$"]),
+    only("bucket", "^src/controller/(backup-bucket|r2-bucket)\\.ts$", [
+      "^src/(workspace|backup-objects)\\.ts$",
+      "^src/controller/backup-bucket\\.ts$",
+    ]),
     only("inventory-port", "^src/controller/inventory\\.ts$", ["^src/workspace\\.ts$"]),
     only("instance-list", "^src/controller/(instance-list|platform-pages)\\.ts$", [
       "^src/workspace\\.ts$",
@@ -81,7 +85,7 @@ module.exports = {
       "^node_modules/(hono|zod|@hono/zod-openapi)/",
     ]),
     only("sandbox", "^src/sandbox/", [
-      "^src/(workspace|log|failure-evidence)\\.ts$",
+      "^src/(workspace|backup-objects|log|failure-evidence)\\.ts$",
       "^src/sandbox/",
       "^node_modules/@cloudflare/(sandbox|containers)/",
       "^(node:)?async_hooks$",

@@ -55,7 +55,7 @@ async function retain({ store, backups, epoch, now, endTime }: CollectBackupsDep
     const candidates = await store.readRetentionCandidates(after, CANDIDATES_AT_ONCE);
     for (const candidate of candidates) {
       if (!isDisposable(candidate, now(), backups.keepAfterDeletionMs) || now() >= endTime) continue;
-      if (await store.claimBackupDeletion(epoch, candidate.id, now())) log("info", "Backup no longer kept", { backupId: candidate.id });
+      if (await store.claimBackupDeletion(epoch, candidate.id)) log("info", "Backup no longer kept", { backupId: candidate.id });
     }
     const last = candidates.at(-1);
     if (last === undefined || candidates.length < CANDIDATES_AT_ONCE) return;
@@ -73,7 +73,7 @@ async function sweepBucket(deps: CollectBackupsDeps): Promise<void> {
     await store.recordBackupSweep(epoch, { unclaimed: [], gone: [], lost: [], found: [], record }, time);
     return;
   }
-  const view = await store.readBackupSweepView(now());
+  const view = await store.readBackupSweepView();
   const mode = settings.gcMode ?? config.gcMode;
   const plan = planBackupSweep(listing.stored, time, view, { now: time, mode, graceMs: backups.orphanGraceMs, settings });
   const { record, remove, ...seen } = plan;

@@ -1,10 +1,8 @@
-/** The bucket over an R2 binding. The SDK names the objects, and its names are the contract: `backups/<uuid>/{data.sqsh,meta.json}`. */
+/** The bucket over an R2 binding. */
+import { ARCHIVE_NAME, BACKUPS_PREFIX, METADATA_NAME, removeBackup } from "../backup-objects.ts";
 import type { Instant } from "../workspace.ts";
 import type { BackupBucket, BucketListing, StoredObjects } from "./backup-bucket.ts";
 
-const PREFIX = "backups/";
-const ARCHIVE = "data.sqsh";
-const METADATA = "meta.json";
 const KEY = /^backups\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/(data\.sqsh|meta\.json)$/;
 /** The most that R2 gives at once. */
 const PAGE_SIZE = 1000;
@@ -17,10 +15,7 @@ export function openR2Bucket(bucket: Bucket): BackupBucket {
   return {
     list: () =>
       list(bucket).catch((error: unknown) => ({ kind: "Failed", message: error instanceof Error ? error.message : String(error) })),
-    async remove(objectId) {
-      await bucket.delete(`${PREFIX}${objectId}/${METADATA}`);
-      await bucket.delete(`${PREFIX}${objectId}/${ARCHIVE}`);
-    },
+    remove: (objectId) => removeBackup(bucket, objectId),
   };
 }
 
@@ -28,7 +23,7 @@ async function list(bucket: Bucket): Promise<BucketListing> {
   const stored = new Map<string, StoredObjects>();
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const listed = await bucket.list({ prefix: PREFIX, limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) });
+    const listed = await bucket.list({ prefix: BACKUPS_PREFIX, limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) });
     for (const object of listed.objects) add(stored, object);
     if (!listed.truncated) return { kind: "Complete", stored: [...stored.values()] };
     cursor = listed.cursor;
@@ -44,8 +39,8 @@ function add(stored: Map<string, StoredObjects>, { key, size, uploaded }: Pick<R
   const uploadedTime: Instant = uploaded.getTime();
   stored.set(objectId, {
     objectId,
-    hasArchive: (known?.hasArchive ?? false) || file === ARCHIVE,
-    hasMetadata: (known?.hasMetadata ?? false) || file === METADATA,
+    hasArchive: (known?.hasArchive ?? false) || file === ARCHIVE_NAME,
+    hasMetadata: (known?.hasMetadata ?? false) || file === METADATA_NAME,
     uploadedTime: Math.max(known?.uploadedTime ?? 0, uploadedTime),
     sizeBytes: (known?.sizeBytes ?? 0) + size,
   });

@@ -1,4 +1,5 @@
-/** What the SDK keeps of a backup in the bucket: `backups/<id>/data.sqsh` and `meta.json`. */
+/** What the SDK keeps in the objects of a backup. */
+import { archiveKey, metadataKey } from "../backup-objects.ts";
 
 /** The binding that the SDK insists on. */
 export interface BackupBindings {
@@ -16,23 +17,9 @@ const SQUASHFS_MAGIC = 0x73717368;
 /** Magic and count of inodes, little endian. */
 const HEADER_BYTES = 8;
 
-export function archiveKey(id: string): string {
-  return `backups/${id}/data.sqsh`;
-}
-
-export function metadataKey(id: string): string {
-  return `backups/${id}/meta.json`;
-}
-
 export async function readMetadata(bucket: R2Bucket, id: string): Promise<BackupMetadata | null> {
   const object = await bucket.get(metadataKey(id));
   return object === null ? null : object.json<BackupMetadata>();
-}
-
-/** The metadata first: a backup without it is never restored. */
-export async function removeBackup(bucket: R2Bucket, id: string): Promise<void> {
-  await bucket.delete(metadataKey(id));
-  await bucket.delete(archiveKey(id));
 }
 
 /** Whether the archive is known to hold its root and nothing else. */

@@ -6,7 +6,7 @@
  */
 import type { DirectoryBackup } from "@cloudflare/sandbox";
 import { log } from "../log.ts";
-import { removeBackup } from "./backup-objects.ts";
+import { removeBackup } from "../backup-objects.ts";
 import { messageOf } from "./container-errors.ts";
 import type { Hold } from "./no-wake-fence.ts";
 import { BACKUP_DEADLINE, type OperationFailure } from "./protocol.ts";

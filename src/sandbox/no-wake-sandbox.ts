@@ -4,7 +4,8 @@
  * Everything else does what it did before, except that backups and restores of one sandbox really take turns.
  */
 import { Sandbox, type BackupOptions, type DirectoryBackup } from "@cloudflare/sandbox";
-import { type BackupBindings, isEmptyArchive, readMetadata, removeBackup } from "./backup-objects.ts";
+import { removeBackup } from "../backup-objects.ts";
+import { type BackupBindings, isEmptyArchive, readMetadata } from "./backup-objects.ts";
 import { BackupTurns } from "./backup-turns.ts";
 import { isEmptyDirectory } from "./container-commands.ts";
 import { describeFailure } from "./container-errors.ts";

@@ -3,7 +3,8 @@
  *
  * The SDK asks the same again when it restores. Texts and codes are its own, and what the controller knows these failures by.
  */
-import { archiveKey, readMetadata } from "./backup-objects.ts";
+import { archiveKey } from "../backup-objects.ts";
+import { readMetadata } from "./backup-objects.ts";
 
 /** As long as the SDK's own margin before the end of a backup's life. */
 const EXPIRY_MARGIN_MS = 60_000;

@@ -66,7 +66,7 @@ function retentionOf(spec: string | null): RetentionCandidate["retention"] {
 }
 
 /** True where at this very moment a newer good one stands for it or its workspace is gone, no record refers to it, and nobody holds it back. */
-export async function claimBackupDeletion(db: Database, epoch: number, id: string, _now: Instant): Promise<boolean> {
+export async function claimBackupDeletion(db: Database, epoch: number, id: string): Promise<boolean> {
   const isPaused = sql`EXISTS (SELECT 1 FROM ${settings} WHERE ${settings.paused} = 1)`;
   const claimed = await db
     .update(backups)

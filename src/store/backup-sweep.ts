@@ -6,6 +6,7 @@ import type { Database } from "./db.ts";
 import { recordEvent } from "./events.ts";
 import { isHeld } from "./lease.ts";
 import { backups, controller, settings, unclaimedBackups } from "./schema.ts";
+import { sweepRecordJson } from "./sweep-record.ts";
 
 export interface BackupSweepView {
   /** The good ones. */
@@ -23,7 +24,7 @@ export interface BackupSweepView {
 }
 
 /** In one round trip and so of one moment. */
-export async function readBackupSweepView(db: Database, _now: Instant): Promise<BackupSweepView> {
+export async function readBackupSweepView(db: Database): Promise<BackupSweepView> {
   const [objects, unclaimed, [claims]] = await db.batch([
     db
       .select({
@@ -83,7 +84,7 @@ export async function recordBackupSweep(db: Database, epoch: number, result: Bac
   const [recorded] = await db.batch([
     db
       .update(controller)
-      .set({ backupSweep: recordOf(result.record) })
+      .set({ backupSweep: sweepRecordJson(controller.backupSweep, result.record, "stored") })
       .where(held)
       .returning({ epoch: controller.epoch }),
     upsert(db, result.unclaimed, held),
@@ -99,19 +100,6 @@ export async function recordBackupSweep(db: Database, epoch: number, result: Bac
       .where(and(sql`${backups.id} IN ${listOf(found)}`, isNotNull(backups.lostTime), held)),
   ]);
   return recorded.length === 1;
-}
-
-/** A sweep that failed leaves what the one before knew; a record that does not read knew nothing. */
-function recordOf(record: BackupSweepRecord): SQL {
-  const json = JSON.stringify(record);
-  if (record.outcome !== "Failed") return sql`json_set(${json}, '$.completeTime', ${record.time})`;
-  return sql`json_set(${json}, '$.completeTime', ${lastKnown("completeTime")}, '$.brake', ${lastKnown("brake")},
-    '$.stored', coalesce(${lastKnown("stored")}, 0), '$.eligible', coalesce(${lastKnown("eligible")}, 0),
-    '$.limit', coalesce(${lastKnown("limit")}, 0))`;
-}
-
-function lastKnown(name: keyof BackupSweepRecord): SQL {
-  return sql`CASE WHEN json_valid(${controller.backupSweep}) THEN json_extract(${controller.backupSweep}, ${`$.${name}`}) END`;
 }
 
 /** One parameter however many there are. */

@@ -10,6 +10,7 @@ import type { Database } from "./db.ts";
 import { type EventSubject, recordEvent } from "./events.ts";
 import { isHeld } from "./lease.ts";
 import { controller, events, instances, settings, unclaimed, workspaces } from "./schema.ts";
+import { sweepRecordJson } from "./sweep-record.ts";
 
 /** A workspace as far as a sweep needs it. */
 export interface Claim {
@@ -111,7 +112,7 @@ export async function recordSweep(db: Database, epoch: number, result: SweepResu
   const [recorded] = await db.batch([
     db
       .update(controller)
-      .set({ inventory: recordOf(result.record) })
+      .set({ inventory: sweepRecordJson(controller.inventory, result.record, "running") })
       .where(held)
       .returning({ epoch: controller.epoch }),
     ...(result.unclaimed.length === 0 ? [] : [upsert(db, result.unclaimed, held)]),
@@ -119,19 +120,6 @@ export async function recordSweep(db: Database, epoch: number, result: SweepResu
     ...(destroyed.length === 0 ? [] : [recordAll(db, destroyed, now, held)]),
   ]);
   return recorded.length === 1;
-}
-
-/** A sweep that failed leaves what the one before knew; a record that does not read knew nothing. */
-function recordOf(record: SweepResult["record"]): SQL {
-  const json = JSON.stringify(record);
-  if (record.outcome !== "Failed") return sql`json_set(${json}, '$.completeTime', ${record.time})`;
-  return sql`json_set(${json}, '$.completeTime', ${lastKnown("completeTime")}, '$.brake', ${lastKnown("brake")},
-    '$.running', coalesce(${lastKnown("running")}, 0), '$.eligible', coalesce(${lastKnown("eligible")}, 0),
-    '$.limit', coalesce(${lastKnown("limit")}, 0))`;
-}
-
-function lastKnown(name: keyof InventoryRecord): SQL {
-  return sql`CASE WHEN json_valid(${controller.inventory}) THEN json_extract(${controller.inventory}, ${`$.${name}`}) END`;
 }
 
 /** One statement however many there are. */

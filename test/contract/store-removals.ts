@@ -42,16 +42,16 @@ export function storeRemovalsContract(begin: Begin): void {
     it("does not count what lost its objects", async () => {
       const { store, stateOf, epoch } = await withBackups([{ lostTime: NOW }, {}, { lostTime: NOW }, {}]);
       expect(await store.readRetentionCandidates(null, 10)).toMatchObject([{ id: "b2", rank: 2 }, { id: "b3", rank: 2 }, { id: "gone" }]);
-      expect(await store.claimBackupDeletion(epoch, "b1", NOW)).toBe(false);
+      expect(await store.claimBackupDeletion(epoch, "b1")).toBe(false);
       expect(await stateOf("b1")).toBe("Completed");
     });
 
     it("marks what a newer one stands for, and what is of a workspace that is gone", async () => {
       const { store, epoch, stateOf } = await withBackups();
       for (const id of ["b1", "gone"]) {
-        expect(await store.claimBackupDeletion(epoch, id, NOW)).toBe(true);
+        expect(await store.claimBackupDeletion(epoch, id)).toBe(true);
         expect(await stateOf(id)).toBe("Deleting");
-        expect(await store.claimBackupDeletion(epoch, id, NOW)).toBe(false);
+        expect(await store.claimBackupDeletion(epoch, id)).toBe(false);
       }
       expect(await store.readDeletions(10)).toEqual([
         { id: "b1", objectId: "object-b1" },
@@ -76,7 +76,7 @@ export function storeRemovalsContract(begin: Begin): void {
       const world = await withBackups();
       await happen(world);
       const before = await world.look();
-      expect(await world.store.claimBackupDeletion(world.epoch, id, NOW)).toBe(false);
+      expect(await world.store.claimBackupDeletion(world.epoch, id)).toBe(false);
       expect(await world.look()).toEqual(before);
     });
 
@@ -100,13 +100,13 @@ export function storeRemovalsContract(begin: Begin): void {
       await putBackup(goodBackup("foreign", "gone", NOW - 9, { namespace: "elsewhere", workspaceGoneTime: NOW - 5 }));
       await replace(uid, specOf("1", { source: { backup: "foreign" } }), NOW);
       expect((await store.readRetentionCandidates("b9", 1)).map(({ id, referred }) => [id, referred])).toEqual([["foreign", false]]);
-      expect(await store.claimBackupDeletion(1, "foreign", NOW)).toBe(true);
+      expect(await store.claimBackupDeletion(1, "foreign")).toBe(true);
     });
 
     it("forgets a row once it is marked, and no other, and only with the lease", async () => {
       const { store, epoch, stateOf } = await withBackups();
       expect(await store.forgetBackup(epoch, "b1")).toBe(false);
-      await store.claimBackupDeletion(epoch, "b1", NOW);
+      await store.claimBackupDeletion(epoch, "b1");
       expect(await store.forgetBackup(epoch - 1, "b1")).toBe(false);
       expect(await stateOf("b1")).toBe("Deleting");
       expect(await store.forgetBackup(epoch, "b1")).toBe(true);
@@ -160,7 +160,7 @@ export function storeRemovalsContract(begin: Begin): void {
       await store.claimBackup(epoch, await record("y"), claimOf("late"), NOW + 50);
       await store.claimBackup(epoch, await record("x"), claimOf("early"), NOW + 40);
       await store.recordBackupSweep(epoch, bucketSweepOf({ unclaimed: [strayObjects("o2"), strayObjects("o1")] }), NOW);
-      const view = await store.readBackupSweepView(NOW);
+      const view = await store.readBackupSweepView();
       expect(view.stored).toEqual([
         { id: "b0", objectId: "object-b0", endedTime: NOW, lostTime: null },
         { id: "gone", objectId: "object-gone", endedTime: NOW - 9, lostTime: null },
@@ -169,7 +169,7 @@ export function storeRemovalsContract(begin: Begin): void {
       expect(view.unclaimed).toEqual([strayObjects("o1"), strayObjects("o2")]);
       expect(view.oldestClaimTime).toBe(NOW + 40);
       await putBackup(goodBackup("b7", "gone", NOW, { objectId: "o1" }));
-      expect((await store.readBackupSweepView(NOW)).unclaimed).toEqual([strayObjects("o2")]);
+      expect((await store.readBackupSweepView()).unclaimed).toEqual([strayObjects("o2")]);
     });
 
     it("remembers what it saw, and forgets what is gone or known by now", async () => {

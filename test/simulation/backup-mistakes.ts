@@ -51,14 +51,14 @@ class HastyStore extends MemoryStore {
   }
 
   override forgetBackup(epoch: number, id: string): boolean {
-    return super.forgetBackup(epoch, id) || this.claimBackupDeletion(epoch, id, 0) || true;
+    return super.forgetBackup(epoch, id) || this.claimBackupDeletion(epoch, id) || true;
   }
 }
 
 /** Whatever is not written down yet is nobody's. */
 class ForgetfulSweepStore extends MemoryStore {
-  override readBackupSweepView(now: number): ReturnType<MemoryStore["readBackupSweepView"]> {
-    return { ...super.readBackupSweepView(now), oldestClaimTime: null };
+  override readBackupSweepView(): ReturnType<MemoryStore["readBackupSweepView"]> {
+    return { ...super.readBackupSweepView(), oldestClaimTime: null };
   }
 }
 

@@ -57,7 +57,7 @@ export class MemoryBackups extends MemoryInventory {
     return candidates.filter(({ rank, workspaceGoneTime }) => rank > 1 || workspaceGoneTime !== null).slice(0, limit);
   }
 
-  claimBackupDeletion(epoch: number, id: string, _now: Instant): boolean {
+  claimBackupDeletion(epoch: number, id: string): boolean {
     const { backups, workspaces, settings } = this.tables;
     const row = backups.get(id);
     if (row?.state !== "Completed" || settings.paused || !this.holdsLease(epoch)) return false;
@@ -77,7 +77,7 @@ export class MemoryBackups extends MemoryInventory {
     }
   }
 
-  readBackupSweepView(_now: Instant): BackupSweepView {
+  readBackupSweepView(): BackupSweepView {
     const { backups, unclaimedBackups } = this.tables;
     const rows = [...backups.values()].toSorted(byId);
     const known = new Set(rows.flatMap(({ objectId }) => objectId ?? []));
@@ -100,7 +100,7 @@ export class MemoryBackups extends MemoryInventory {
     const { time, outcome, message } = record;
     const last = this.controller.backupSweep ?? { completeTime: null, stored: 0, eligible: 0, limit: 0, brake: null };
     this.controller.backupSweep = outcome === "Failed" ? { ...last, time, outcome, message } : { ...record, completeTime: time };
-    const { known } = this.readBackupSweepView(now);
+    const { known } = this.readBackupSweepView();
     for (const seen of unclaimed) unclaimedBackups.set(seen.objectId, seen);
     for (const objectId of [...gone, ...known]) unclaimedBackups.delete(objectId);
     for (const row of lost.flatMap((id) => backups.get(id) ?? [])) if (row.state === "Completed") row.lostTime ??= now;
@@ -108,10 +108,10 @@ export class MemoryBackups extends MemoryInventory {
     return true;
   }
 
-  claimObjectRemoval(epoch: number, objectId: string, now: Instant): boolean {
+  claimObjectRemoval(epoch: number, objectId: string, _now: Instant): boolean {
     const { settings } = this.tables;
     const isHeldBack = settings.paused || settings.gcMode === "Off" || settings.gcMode === "Report";
-    const isKnown = this.readBackupSweepView(now).known.has(objectId);
+    const isKnown = this.readBackupSweepView().known.has(objectId);
     if (isHeldBack || isKnown || !this.tables.unclaimedBackups.has(objectId) || !this.holdsLease(epoch)) return false;
     this.tables.events += 1;
     return true;

@@ -23,7 +23,7 @@ export function toControllerStore(memory: MemoryStore): ControllerStore {
     readRetentionCandidates: async (...call) => memory.readRetentionCandidates(...call),
     claimBackupDeletion: async (...call) => memory.claimBackupDeletion(...call),
     expireBackupRecords: async (...call) => memory.expireBackupRecords(...call),
-    readBackupSweepView: async (...call) => memory.readBackupSweepView(...call),
+    readBackupSweepView: async () => memory.readBackupSweepView(),
     recordBackupSweep: async (...call) => memory.recordBackupSweep(...call),
     claimObjectRemoval: async (...call) => memory.claimObjectRemoval(...call),
   };

@@ -108,7 +108,7 @@ function removalsOf({ world, now, epochOf, hasLease }: StepContext, ids: Ids): r
     "look for what is beyond its keep": (a, b) => store.readRetentionCandidates(b % 2 === 0 ? null : ids.of(a), 1 + (b % 5)),
     "mark what is beyond its keep": async (a, b) => {
       const candidates = await store.readRetentionCandidates(null, 5);
-      return store.claimBackupDeletion(epochOf(b), candidates[a % 7]?.id ?? ids.of(a), now());
+      return store.claimBackupDeletion(epochOf(b), candidates[a % 7]?.id ?? ids.of(a));
     },
     "remove what is marked": async (a, b) => {
       const deletions = await store.readDeletions(1 + (b % 3));
@@ -117,7 +117,7 @@ function removalsOf({ world, now, epochOf, hasLease }: StepContext, ids: Ids): r
     },
     "let old rows go": (a, b) => store.expireBackupRecords(epochOf(a), now() - ([0, 1000, 50_000][b % 3] ?? 0)),
     "sweep the bucket": async (a, b) => {
-      const view = await store.readBackupSweepView(now());
+      const view = await store.readBackupSweepView();
       if (!hasLease()) return view;
       const objectId = b % 2 === 0 ? `x${a % 3}` : ([...view.known].toSorted()[a % 3] ?? "x");
       const unclaimed = [strayObjects(objectId, { timesSeen: b % 7 })];

@@ -74,7 +74,7 @@ type BackupCalls =
   | "recordBackupSweep"
   | "claimObjectRemoval";
 
-function backupsOf({ store, invariants }: Day, call: Call): Pick<ControllerStore, BackupCalls> {
+function backupsOf({ store, invariants, clock }: Day, call: Call): Pick<ControllerStore, BackupCalls> {
   const { backups } = invariants;
   const written = (epoch: number, isDone: boolean) => noting(isDone, () => invariants.wrote("a backup", epoch));
   return {
@@ -91,15 +91,15 @@ function backupsOf({ store, invariants }: Day, call: Call): Pick<ControllerStore
     readDeletions: (limit) => call(() => store.readDeletions(limit)),
     forgetBackup: (epoch, id) => call(() => written(epoch, store.forgetBackup(epoch, id))),
     readRetentionCandidates: (...query) => call(() => store.readRetentionCandidates(...query)),
-    claimBackupDeletion: (epoch, id, now) =>
+    claimBackupDeletion: (epoch, id) =>
       call(() => {
-        const note = backups.marking(id, now);
-        const isMarked = written(epoch, store.claimBackupDeletion(epoch, id, now));
+        const note = backups.marking(id, clock.now());
+        const isMarked = written(epoch, store.claimBackupDeletion(epoch, id));
         note(isMarked);
         return isMarked;
       }),
     expireBackupRecords: (...query) => call(() => store.expireBackupRecords(...query)),
-    readBackupSweepView: (...query) => call(() => store.readBackupSweepView(...query)),
+    readBackupSweepView: () => call(() => store.readBackupSweepView()),
     recordBackupSweep: (epoch, result, now) => call(() => written(epoch, store.recordBackupSweep(epoch, result, now))),
     claimObjectRemoval: (epoch, objectId, now) => call(() => written(epoch, store.claimObjectRemoval(epoch, objectId, now))),
   };

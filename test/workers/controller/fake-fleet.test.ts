@@ -6,6 +6,19 @@ import { FakeWorld, NEVER_READY, NO_CAPACITY, READY, type StartOutcome } from ".
 import { FakeClock } from "./clock.ts";
 import { NOW } from "./support.ts";
 
+const order = {
+  startId: "s",
+  workspaceUid: "uid",
+  timeoutMs: 9000,
+  directory: "/",
+  env: {},
+  specHash: "v1:x",
+  adopt: false,
+  prepareTimeoutMs: 60_000,
+  restore: null,
+  setup: [],
+};
+
 const OUTCOMES: Readonly<Record<Behaviour, StartOutcome>> = {
   Works: READY,
   NeverReady: NEVER_READY,
@@ -61,18 +74,6 @@ it.each([
   const world = new FakeWorld(clock);
   const instance = world.fleet.identify("uid", 1);
   world.script("uid").faults.push({ call: "start", fault, times: 1 });
-  const order = {
-    startId: "s",
-    workspaceUid: "uid",
-    timeoutMs: 9000,
-    directory: "/",
-    env: {},
-    specHash: "v1:x",
-    adopt: false,
-    prepareTimeoutMs: 60_000,
-    restore: null,
-    setup: [],
-  };
   const answer = await clock.run(world.fleet.start(instance, 1, order, 3000));
   expect(answer).toMatchObject({ kind: "Unknown", failure: { class: "Uncertain" } });
   expect(clock.now() - NOW).toBe(elapsedMs);
@@ -85,18 +86,6 @@ describe("behind the controller's back", () => {
     const world = new FakeWorld(clock);
     const { fleet } = world;
     const instance = fleet.identify("uid", 1);
-    const order = {
-      startId: "s",
-      workspaceUid: "uid",
-      timeoutMs: 9000,
-      directory: "/",
-      env: {},
-      specHash: "v1:x",
-      adopt: false,
-      prepareTimeoutMs: 60_000,
-      restore: null,
-      setup: [],
-    };
     return { clock, world, fleet, instance, order };
   }
 

@@ -82,7 +82,7 @@ describe("two at once", () => {
       const marked: boolean[] = [];
       const calls = {
         refer: () => replaceWorkspace(db, current, { ...EDIT, spec: { ...SPEC, source: { backup: ASKED } }, sourceChanged: true }),
-        mark: async () => marked.push(await claimBackupDeletion(db, held, ASKED, NOW)),
+        mark: async () => marked.push(await claimBackupDeletion(db, held, ASKED)),
       };
       if (order === null) await Promise.all([calls.refer(), calls.mark()]);
       else for (const call of order) await calls[call]();
@@ -96,7 +96,7 @@ describe("two at once", () => {
     const held = await epoch();
     const { uid } = await create("a", 1);
     for (const n of [1, 2, 3]) await putBackup(goodBackup(uidOf(n), uid, NOW - n));
-    const marked = await Promise.all([1, 2, 3].map((n) => claimBackupDeletion(db, held, uidOf(n), NOW)));
+    const marked = await Promise.all([1, 2, 3].map((n) => claimBackupDeletion(db, held, uidOf(n))));
     expect(marked).toEqual([false, true, true]);
   });
 });
@@ -166,7 +166,7 @@ describe("rows of another version", () => {
       const [candidate] = await readRetentionCandidates(db, null, 10);
       expect(candidate).toMatchObject({ id: uidOf(12), rank: 2 });
       if (garbage === "" || garbage === "{" || garbage.startsWith('{"backup"')) expect(candidate?.retention).toBeNull();
-      expect(await claimBackupDeletion(db, held, uidOf(12), NOW)).toBe(true);
+      expect(await claimBackupDeletion(db, held, uidOf(12))).toBe(true);
     },
   );
 
@@ -184,9 +184,9 @@ it("the pause of the controller holds retention back until it ends", async () =>
   const { uid } = await create("a", 1);
   for (const n of [1, 2]) await putBackup(goodBackup(uidOf(n), uid, NOW - n));
   await setSettings({ paused: 1 });
-  expect(await claimBackupDeletion(db, held, uidOf(2), NOW)).toBe(false);
+  expect(await claimBackupDeletion(db, held, uidOf(2))).toBe(false);
   await setSettings({ paused: 0, gc_mode: "Off" });
-  expect(await claimBackupDeletion(db, held, uidOf(2), NOW)).toBe(true);
+  expect(await claimBackupDeletion(db, held, uidOf(2))).toBe(true);
 });
 
 it("a workspace that is created again has no backup of its former life, and may name it", async () => {

@@ -9,9 +9,9 @@ import type { SweepResult } from "../../../src/store/unclaimed.ts";
 import type { Unclaimed } from "../../../src/unclaimed.ts";
 import type { Instance, Instant, Workspace } from "../../../src/workspace.ts";
 import type { Conclusion, WorkspaceRecord } from "../../../src/workspace-record.ts";
-import type { BackupColumns } from "../../contract/store-world.ts";
 import { readyStatus } from "../../support/builders.ts";
 import { all, d1, NOW, SPEC, uidOf } from "./support.ts";
+import { type BackupColumns, unchanged } from "../../contract/store-world.ts";
 
 export const db = openDatabase(d1);
 
@@ -57,23 +57,7 @@ export async function epoch(now: Instant = NOW): Promise<number> {
   return lease.epoch;
 }
 
-export function conclusionOf(record: WorkspaceRecord, change: Partial<Conclusion> = {}): Conclusion {
-  const { status, failures, nextRetryTime, readyTime, queuedTime, unreachableTime, nextReconcileTime, observed, startId, idleTime } =
-    record;
-  const memory = {
-    status,
-    failures,
-    nextRetryTime,
-    readyTime,
-    queuedTime,
-    unreachableTime,
-    nextReconcileTime,
-    observed,
-    startId,
-    idleTime,
-  };
-  return { ...memory, running: record.instance?.running ?? false, laneReleased: false, brake: null, event: null, backup: null, ...change };
-}
+export const conclusionOf = unchanged;
 
 export function brakeOf(retryAfterMs: number | null = null): NonNullable<Conclusion["brake"]> {
   return { retryAfterMs, reason: "CapacityUnavailable", message: "no instance" };
